@@ -1,0 +1,125 @@
+/*
+ * options.h
+ *	  The options of servers, user mappings, foreign tables and columns, checked
+ *	  and resolved into structs.
+ *
+ * The validator sees one option list at a time (decision 17); topic_table_get()
+ * sees them all and raises what spans columns or levels.
+ */
+#ifndef UK_OPTIONS_H
+#define UK_OPTIONS_H
+
+#include "format/format.h"
+#include "kafka/kafka.h"
+#include "utils/relcache.h"
+
+typedef enum MetadataKind
+{
+	META_NONE,
+	META_TOPIC,					/* text */
+	META_PARTITION,				/* int */
+	META_OFFSET,				/* bigint */
+	META_TIMESTAMP,				/* timestamptz */
+	META_TIMESTAMP_TYPE,		/* text: CreateTime, LogAppendTime, NoTimestampType */
+	META_HEADERS,				/* jsonb, or an array of a composite (name text, value bytea) */
+	META_LEADER_EPOCH,			/* int */
+	META_ROW_KIND,				/* text: +I -U +U -D */
+	META_RAW_KEY,				/* bytea */
+	META_RAW_VALUE				/* bytea */
+} MetadataKind;
+
+typedef enum OnError
+{
+	ON_ERROR_STOP,
+	ON_ERROR_SKIP
+} OnError;
+
+typedef enum StartupMode
+{
+	STARTUP_EARLIEST,
+	STARTUP_LATEST,
+	STARTUP_TIMESTAMP,
+	STARTUP_SPECIFIC
+} StartupMode;
+
+typedef enum BoundedMode
+{
+	BOUNDED_LATEST,				/* the last stable offset at scan start: the default */
+	BOUNDED_TIMESTAMP,
+	BOUNDED_SPECIFIC
+} BoundedMode;
+
+typedef struct PartitionOffset
+{
+	int32		partition;
+	int64		offset;
+} PartitionOffset;
+
+typedef struct TopicColumn
+{
+	AttrNumber	attnum;			/* index in TopicTable.columns is attnum - 1 */
+	const char *name;
+	Oid			type;			/* InvalidOid: dropped */
+	int32		typmod;
+	Oid			collation;
+	bool		is_key;			/* decoded from the message key */
+	MetadataKind metadata;		/* not META_NONE: taken from the record */
+	const char *field;			/* name in the message */
+} TopicColumn;
+
+/* Everything that a foreign table on a topic says, resolved. */
+typedef struct TopicTable
+{
+	Oid			relid;
+	const char *schema_name;
+	const char *name;
+	Oid			serverid;
+	const char *server_name;
+
+	bool		upsert;			/* connector upsert-kafka; else kafka (append) */
+	bool		changelog;		/* changelog 'true' */
+	const char *topic;
+
+	const FormatRoutine *key_format;	/* NULL: no key columns */
+	List	   *key_options;	/* DefElems, prefix stripped */
+	const FormatRoutine *value_format;
+	List	   *value_options;
+	bool		value_has_key;	/* value_fields_include ALL */
+
+	OnError		on_error;
+	const char *time_zone;		/* default UTC */
+
+	StartupMode startup_mode;
+	int64		startup_timestamp;	/* ms */
+	int			nstartup_offsets;
+	PartitionOffset *startup_offsets;
+	BoundedMode bounded_mode;
+	int64		bounded_timestamp;
+	int			nbounded_offsets;
+	PartitionOffset *bounded_offsets;
+
+	int			natts;
+	TopicColumn *columns;
+	int			nkeys;
+	AttrNumber *keys;			/* attnums of the key columns, in column order */
+} TopicTable;
+
+/*
+ * Options of a foreign table, all checks done.  palloc'd in
+ * CurrentMemoryContext.  ERROR HV000 family with a hint.
+ */
+extern TopicTable *topic_table_get(Relation rel);
+
+/*
+ * Client configuration for a server as 'userid' sees it.  A missing user mapping
+ * is fine.  palloc'd in CurrentMemoryContext.
+ */
+extern KafkaConfig *kafka_config_get(Oid serverid, Oid userid);
+
+/*
+ * ERROR HV00D invalid option, with the closest of names[] (NULL-terminated) as
+ * hint.
+ */
+extern void option_unknown(const char *name, const char *const *names) pg_attribute_noreturn();
+
+#endif							/* UK_OPTIONS_H */

@@ -1,0 +1,172 @@
+/*
+ * kafka.h
+ *	  What the rest of the extension knows of Kafka: configurations, consumers,
+ *	  offsets, records.  Only the files of this folder include rdkafka.h.
+ *
+ * Rules of the house (DESIGN.md, decisions 3, 11, 12):
+ * - librdkafka's threads never run PostgreSQL code.  Its log and error events
+ *   are drained from queues by the calling process.
+ * - Every wait is interruptible within a fraction of a second: the main thread
+ *   waits on its latch and a pipe, and a call of librdkafka that can only block
+ *   runs in a helper thread which is left behind when the wait is cancelled.
+ * - No group membership: partitions are assigned, positions are ours.
+ * - Nothing survives an ERROR: handles are given back or destroyed by a reset
+ *   callback of the memory context they were acquired in.
+ */
+#ifndef UK_KAFKA_H
+#define UK_KAFKA_H
+
+/* Properties of one client: a server's options with the user mapping's on top. */
+typedef struct KafkaConfig
+{
+	Oid			serverid;
+	Oid			umid;			/* InvalidOid: no user mapping */
+	const char *server_name;	/* for messages */
+	int			nprops;			/* in Kafka's own spelling */
+	const char **names;
+	const char **values;
+	int			timeout_ms;		/* how long the broker may take to answer */
+	uint32		fingerprint;	/* hash of all properties; a pooled handle with
+								 * another fingerprint is not reused */
+} KafkaConfig;
+
+typedef struct KafkaConsumer KafkaConsumer;
+
+#define KAFKA_NO_END	PG_INT64_MAX	/* a range that is followed for ever */
+
+/* A piece of one partition: half-open, [start, end). */
+typedef struct KafkaRange
+{
+	const char *topic;
+	int32		partition;
+	int64		start;
+	int64		end;
+	int64		position;		/* out: next offset; also moves over transaction
+								 * markers, aborted and compacted records */
+	bool		done;			/* out: position has reached end */
+} KafkaRange;
+
+typedef enum KafkaTimestampType
+{
+	KAFKA_TIMESTAMP_NONE,
+	KAFKA_TIMESTAMP_CREATE_TIME,
+	KAFKA_TIMESTAMP_LOG_APPEND_TIME
+} KafkaTimestampType;
+
+/*
+ * One record.  key and value point into librdkafka's memory and live until the
+ * next kafka_consume() or kafka_consume_stop() of the consumer.  NULL pointer =
+ * Kafka null; a non-NULL pointer with length 0 = zero-length (case A04).
+ */
+typedef struct KafkaRecord
+{
+	const char *topic;
+	int32		partition;
+	int32		range;			/* index into the ranges of kafka_consume_start */
+	int64		offset;
+	int64		timestamp;		/* ms since 1970, -1 when unset */
+	KafkaTimestampType timestamp_type;
+	int32		leader_epoch;	/* -1 where the library cannot tell */
+	const char *key;
+	Size		key_len;
+	const char *value;
+	Size		value_len;
+	void	   *message;		/* for kafka_record_headers */
+} KafkaRecord;
+
+typedef struct KafkaHeader
+{
+	const char *name;			/* valid as long as the record */
+	const char *value;			/* NULL = null */
+	Size		value_len;
+} KafkaHeader;
+
+/*
+ * Take a consumer from this backend's pool, or make one.  Consumers are pooled
+ * by (user mapping, or server where there is none) and configuration; one that
+ * stays unused is closed after upsert_kafka.idle_timeout.  The consumer belongs
+ * to 'owner': when that context is reset or deleted, on ERROR too, it goes back
+ * to the pool (or is destroyed, when it was in the middle of a failed call).
+ * queue_kb bounds the prefetched bytes (0: default of 65536).
+ */
+extern KafkaConsumer *kafka_consumer_acquire(const KafkaConfig *config, int queue_kb, MemoryContext owner);
+extern void kafka_consumer_release(KafkaConsumer *consumer);
+
+/*
+ * Number of partitions of a topic.  ERROR HV00R (FDW_TABLE_NOT_FOUND) naming server and
+ * topic when it does not exist; -1 instead with missing_ok.  Class 08 when no
+ * broker answers in time, 28000 when authentication is refused, 42501 when
+ * the topic is not authorized.
+ */
+extern int	kafka_partition_count(KafkaConsumer *consumer, const char *topic, bool missing_ok);
+
+/*
+ * Low watermark and last stable offset (the end a read_committed reader can
+ * reach; the high watermark where no transaction is open) of each range's
+ * partition, in one round trip per broker.  Reads range->topic and partition
+ * and fills low[i] and end[i]; either may be NULL.
+ */
+extern void kafka_query_offsets(KafkaConsumer *consumer, int n, const KafkaRange *ranges, int64 *low, int64 *end);
+
+/* First offset with timestamp >= ms[i]; the end offset where there is none. */
+extern void kafka_offsets_for_times(KafkaConsumer *consumer, int n, const KafkaRange *ranges, const int64 *ms, int64 *offsets);
+
+/* Names of all topics (internal ones left out), palloc'd, sorted. */
+extern char **kafka_list_topics(KafkaConsumer *consumer, int *ntopics);
+
+/*
+ * Start reading 'ranges' (kept by reference; position and done are updated in
+ * place by kafka_consume).  An empty range is done at once.  Restarts the
+ * consumer when it was reading already.
+ */
+extern void kafka_consume_start(KafkaConsumer *consumer, KafkaRange *ranges, int n);
+
+/*
+ * Wait up to timeout_ms for records and fill at most max of them; frees the
+ * records of the previous call.  Returns how many; 0 means: nothing yet, or a
+ * range became done or moved (see position) without a record, or the process
+ * latch was set (it is not reset here when wake_on_latch).  Records outside
+ * their range are not returned.  timeout_ms 0 never waits.
+ * Errors: HV000-class or 08 with topic and partition; an offset that the
+ * broker no longer has raises FDW_ERROR with *out_of_range set to the range's
+ * index first, when that pointer is given.
+ */
+extern int	kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max, long timeout_ms,
+						  bool wake_on_latch, int *out_of_range);
+
+/* Like kafka_consume_start for partitions found later; array may have moved. */
+extern void kafka_consume_stop(KafkaConsumer *consumer);
+
+/* File descriptor that becomes readable when kafka_consume has something. */
+extern int	kafka_wait_fd(KafkaConsumer *consumer);
+
+/* Errors and statistics since the consumer started, for progress and EXPLAIN. */
+extern const char *kafka_last_error(KafkaConsumer *consumer);
+
+/* Headers in wire order; returns their number.  *headers is palloc'd. */
+extern int	kafka_record_headers(const KafkaRecord *record, KafkaHeader **headers);
+
+/* "2.0.2", and the codecs it was built with: for upsert_kafka.version() */
+extern const char *kafka_library_version(void);
+extern const char *kafka_library_features(void);
+
+/*
+ * Is this client property one that a server (in_mapping false) or a user
+ * mapping may set?  KAFKA_PROP_UNKNOWN gives the caller a chance to suggest
+ * the closest of kafka_property_names().
+ */
+typedef enum KafkaPropertyClass
+{
+	KAFKA_PROP_UNKNOWN,			/* no such property, or not on our list */
+	KAFKA_PROP_PUBLIC,			/* server option */
+	KAFKA_PROP_SECRET,			/* user mapping only */
+	KAFKA_PROP_FILE,			/* reads a file: needs pg_read_server_files */
+	KAFKA_PROP_RESERVED			/* ours to set, or refused: runs code */
+} KafkaPropertyClass;
+extern KafkaPropertyClass kafka_property_class(const char *name);
+extern const char *const *kafka_property_names(void);	/* NULL-terminated */
+
+/* Would librdkafka take this value?  false and *message (palloc'd) if not. */
+extern bool kafka_property_check(const char *name, const char *value, char **message);
+
+#endif							/* UK_KAFKA_H */

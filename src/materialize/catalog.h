@@ -1,0 +1,112 @@
+/*
+ * catalog.h
+ *	  Registrations of maintained tables and their positions, read from and
+ *	  written to the extension's catalogs.
+ *
+ * Callers are inside a transaction with an active snapshot.  Catalogs belong to
+ * the extension's owner; these functions switch to it, so they work whoever
+ * calls.  Who may do what is the caller's question.
+ */
+#ifndef UK_CATALOG_H
+#define UK_CATALOG_H
+
+#include "fdw/options.h"
+#include "nodes/pg_list.h"
+
+typedef enum TableState
+{
+	TABLE_BACKFILL,				/* first load: target is empty until it commits */
+	TABLE_LIVE,
+	TABLE_PAUSED,
+	TABLE_STOPPED,				/* at a message; see error columns */
+	TABLE_TOPIC_CHANGED,		/* topic gone, recreated or shrunk */
+	TABLE_DATA_LOST,			/* position below the low watermark */
+	TABLE_RESTORED				/* a copy: does nothing until resume (decision 16) */
+} TableState;
+
+typedef struct MaintainedTable
+{
+	Oid			target;			/* current table (or append table) */
+	Oid			source;			/* foreign table on the topic */
+	Oid			versions;		/* InvalidOid without history */
+	Oid			history;
+	Oid			origins;		/* InvalidOid with history and for append tables */
+	Oid			owner;			/* of target: apply runs as this role */
+	bool		append;			/* no key: every message a row */
+	int			ncolumns;		/* target column <- source column, by name */
+	char	  **columns;
+	char	  **source_columns;
+	int			nkeys;
+	char	  **key_columns;	/* of target, in primary key order */
+	char	   *event_time;		/* source column; NULL: the Kafka timestamp */
+	bool		current_by_event_time;	/* current => 'event_time' */
+	OnError		on_error;
+	TableState	state;
+	bool		foreign_copy;	/* registered under another system identifier or
+								 * database: treat as TABLE_RESTORED */
+} MaintainedTable;
+
+typedef struct Position
+{
+	int32		partition;
+	int64		next_offset;
+	int64		last_offset;	/* of the last applied record, -1: none */
+	int64		last_timestamp;
+	uint32		last_hash;		/* of its key and value: tells a recreated topic */
+} Position;
+
+typedef struct Positions
+{
+	char	   *topic;
+	int			n;
+	Position   *positions;		/* by partition */
+	int64		next_seq;		/* next __seq of the versions table */
+} Positions;
+
+/* NULL if not registered.  palloc'd in CurrentMemoryContext. */
+extern MaintainedTable *maintained_table_get(Oid target);
+extern List *maintained_table_targets(void);	/* OIDs of all of this database */
+
+extern Positions *positions_get(Oid target);	/* NULL: never read anything */
+extern void positions_set(Oid target, const Positions *positions);
+
+extern const char *table_state_name(TableState state);
+
+/* Sets state and the error columns (sqlerrcode 0, detail NULL: cleared). */
+extern void table_state_set(Oid target, TableState state, int sqlerrcode, const char *detail,
+							int32 partition, int64 offset);
+
+/* A row of the errors table; raw bytes may be NULL = Kafka null. */
+typedef struct MessageError
+{
+	const char *topic;
+	int32		partition;
+	int64		offset;
+	int64		timestamp;
+	const char *key;
+	Size		key_len;
+	const char *value;
+	Size		value_len;
+	int			sqlerrcode;
+	const char *column;
+	const char *message;
+	const char *key_text;		/* the typed key as record text, NULL if unknown:
+								 * a later good message for it supersedes the error */
+} MessageError;
+extern void message_error_record(Oid target, const MessageError *error);
+/* Mark errors of these keys superseded by a later message (case X12). */
+extern bool message_errors_exist(Oid target);
+extern void message_errors_supersede(Oid target, const char *key_text, int32 partition, int64 offset);
+
+/*
+ * One writer per maintained table: a heavyweight lock on the registration, held to
+ * the end of the transaction, taken before any snapshot that apply uses
+ * (decision 18).  Waits interruptibly; with nowait returns false instead.
+ * Conflicts with itself only, not with DDL or vacuum.
+ */
+extern bool maintained_table_lock(Oid target, bool nowait);
+
+/* True while apply itself writes: the guard trigger lets it pass. */
+extern bool apply_in_progress;
+
+#endif							/* UK_CATALOG_H */

@@ -1,0 +1,86 @@
+/*
+ * feed.h
+ *	  A feed brings one maintained table forward: it owns the consumer, the
+ *	  decoder and the records in hand, and applies them slice by slice.
+ *	  The worker calls it with a transaction per slice, refresh() inside its
+ *	  caller's.
+ *
+ * Correctness never rests on who runs a feed: each slice takes the table's lock
+ * and reads its position under it; a feed that finds another position than its own
+ * says FEED_MOVED and starts reading there.
+ */
+#ifndef UK_FEED_H
+#define UK_FEED_H
+
+#include "materialize/catalog.h"
+
+typedef struct Feed Feed;
+
+typedef enum FeedResult
+{
+	FEED_IDLE,					/* nothing to do; wait on feed_wait_fd() */
+	FEED_APPLIED,				/* something was applied; there may be more */
+	FEED_MOVED,					/* somebody else moved the position: started anew */
+	FEED_STOPPED				/* the table's state is no longer live: close it */
+} FeedResult;
+
+typedef struct FeedStats
+{
+	int64		messages;		/* applied since the feed was opened */
+	int64		bytes;
+	int64		errors;
+	int64		lag_messages;	/* at last look at the watermarks, -1 unknown */
+	int64		last_timestamp; /* Kafka timestamp (ms) of the last applied message */
+	Size		memory;
+} FeedStats;
+
+/*
+ * Open inside a transaction: reads the registration, compares positions with the topic
+ * (data_lost, topic_changed are set as state and reported by a NULL return).
+ * The feed lives in a child of 'parent'; deleting that frees all.
+ */
+extern Feed *feed_open(Oid target, MemoryContext parent);
+extern void feed_close(Feed *feed);
+
+/*
+ * Take what has arrived, waiting up to timeout_ms for it.  Outside a transaction
+ * in a worker.  Returns the number of records in hand (also those of an
+ * earlier call that are not applied yet).
+ */
+extern int	feed_fetch(Feed *feed, long timeout_ms);
+
+/*
+ * Apply records in hand [0 .. n) (n <= feed_fetch's answer) inside the current
+ * transaction.  Call feed_applied() after its commit; after an abort the
+ * records are still in hand, and a smaller n may be tried.
+ */
+extern FeedResult feed_apply(Feed *feed, int n);
+extern void feed_applied(Feed *feed);
+
+/* After the database refused a single record: state 'stopped' at it.  In a transaction. */
+extern void feed_stop_at_first(Feed *feed, int sqlerrcode, const char *message);
+
+extern int	feed_wait_fd(Feed *feed);
+extern Oid	feed_target(Feed *feed);
+extern const FeedStats *feed_stats(Feed *feed);
+
+/* Look for new partitions and moved watermarks; call now and then, in a transaction. */
+extern FeedResult feed_check_topic(Feed *feed);
+
+/*
+ * The first load, in the current transaction: everything up to the stable
+ * ends taken at its start, sorted by (key, order), loaded, positions and state
+ * 'live' set.  Returns the number of messages.
+ */
+extern int64 backfill_run(Oid target);
+
+/*
+ * refresh(): backfill or apply up to the stable ends at the call, in the caller's
+ * transaction.  Returns the number of messages.
+ */
+extern int64 refresh_run(Oid target);
+
+/* Replay recorded errors of a table at their place; returns how many went in. */
+extern int64 retry_errors_run(Oid target);
+
+#endif							/* UK_FEED_H */
