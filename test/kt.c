@@ -37,6 +37,7 @@ static const char usage_text[] =
 "  kt grow TOPIC N                  add partitions until there are N\n"
 "  kt trim TOPIC PARTITION OFFSET   delete the records before OFFSET ('end': all)\n"
 "  kt ends TOPIC                    PARTITION LOW HIGH STABLE, a line each\n"
+"  kt list                          names of all topics\n"
 "  kt produce TOPIC [-p PARTITION] [-k SEPARATOR] [-t TIMESTAMP]\n"
 "      write the lines of standard input, see below; exit 1 unless all arrived\n"
 "  kt consume TOPIC [-p PARTITION] [-l] [-u] [-f]\n"
@@ -187,10 +188,9 @@ new_handle(rd_kafka_type_t type, const char *const *props)
  * Also used for administration.
  */
 static rd_kafka_t *
-new_consumer(bool committed)
+new_consumer(bool committed, bool assigns)
 {
 	const char *props[] = {
-		"group.id", "kt",
 		"enable.auto.commit", "false",
 		"enable.partition.eof", "true",
 		"auto.offset.reset", "error",
@@ -199,6 +199,8 @@ new_consumer(bool committed)
 		"fetch.wait.max.ms", "50",
 		"reconnect.backoff.ms", "20",
 		"reconnect.backoff.max.ms", "200",
+		/* assign() wants one, though we join none; it makes the broker create __consumer_offsets */
+		assigns ? "group.id" : NULL, "kt",
 		NULL
 	};
 
@@ -295,9 +297,9 @@ admin_options(rd_kafka_t *rk, rd_kafka_admin_op_t op)
 }
 
 static rd_kafka_resp_err_t
-topic_result(const rd_kafka_topic_result_t **results, size_t n, const char **text)
+topic_result(const rd_kafka_topic_result_t **results, const size_t *n, const char **text)
 {
-	if (n != 1)
+	if (*n != 1)
 		die("unexpected answer of the broker");
 	*text = rd_kafka_topic_result_error_string(results[0]);
 	if (!*text)
@@ -317,7 +319,7 @@ delete_topic(rd_kafka_t *rk, const char *topic, bool if_exists)
 
 	rd_kafka_DeleteTopics(rk, &del, 1, admin_options(rk, RD_KAFKA_ADMIN_OP_DELETETOPICS), queue);
 	ev = admin_result(queue);
-	err = topic_result(rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(ev), &n), n, &text);
+	err = topic_result(rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(ev), &n), &n, &text);
 	if (err && !(if_exists && err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART))
 		die("could not delete topic \"%s\": %s", topic, text);
 	rd_kafka_event_destroy(ev);
@@ -361,7 +363,7 @@ create_topic(rd_kafka_t *rk, const char *topic, int partitions, char **config, i
 		}
 		rd_kafka_CreateTopics(rk, &new, 1, admin_options(rk, RD_KAFKA_ADMIN_OP_CREATETOPICS), queue);
 		ev = admin_result(queue);
-		err = topic_result(rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(ev), &n), n, &text);
+		err = topic_result(rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(ev), &n), &n, &text);
 		if (!err)
 		{
 			rd_kafka_event_destroy(ev);
@@ -391,7 +393,7 @@ grow_topic(rd_kafka_t *rk, const char *topic, int partitions)
 		die("%s", errstr);
 	rd_kafka_CreatePartitions(rk, &new, 1, admin_options(rk, RD_KAFKA_ADMIN_OP_CREATEPARTITIONS), queue);
 	ev = admin_result(queue);
-	if (topic_result(rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(ev), &n), n, &text))
+	if (topic_result(rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(ev), &n), &n, &text))
 		die("could not add partitions to topic \"%s\": %s", topic, text);
 	wait_topic(rk, topic, partitions);
 }
@@ -426,7 +428,7 @@ trim_topic(rd_kafka_t *rk, const char *topic, int partition, int64_t offset)
 static void
 print_ends(rd_kafka_t *rk, const char *topic)
 {
-	rd_kafka_t *committed = new_consumer(true);
+	rd_kafka_t *committed = new_consumer(true, false);
 	int			n = count_partitions(rk, topic, NULL);
 
 	if (n < 0)
@@ -445,6 +447,32 @@ print_ends(rd_kafka_t *rk, const char *topic)
 		printf("%d %" PRId64 " %" PRId64 " %" PRId64 "\n", p, low, high, stable);
 	}
 	rd_kafka_destroy(committed);
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+static void
+list_topics(rd_kafka_t *rk)
+{
+	const struct rd_kafka_metadata *md;
+	const char **names;
+	rd_kafka_resp_err_t err = rd_kafka_metadata(rk, 1, NULL, &md, WAIT_MS);
+
+	if (err)
+		die("no answer from %s: %s", brokers, rd_kafka_err2str(err));
+	names = xalloc(sizeof(char *) * md->topic_cnt);
+	for (int i = 0; i < md->topic_cnt; i++)
+		names[i] = md->topics[i].topic;
+	qsort(names, md->topic_cnt, sizeof(char *), compare_names);
+	for (int i = 0; i < md->topic_cnt; i++)
+		if (strncmp(names[i], "__", 2) != 0)
+			puts(names[i]);
+	free(names);
+	rd_kafka_metadata_destroy(md);
 }
 
 /* --- produce --------------------------------------------------------------------- */
@@ -897,7 +925,7 @@ print_message(const rd_kafka_message_t *msg, bool more)
 static void
 consume(const char *topic, int partition, bool more, bool committed, bool follow)
 {
-	rd_kafka_t *rk = new_consumer(committed);
+	rd_kafka_t *rk = new_consumer(committed, true);
 	int			n = count_partitions(rk, topic, NULL);
 	rd_kafka_topic_partition_list_t *list;
 
@@ -1026,7 +1054,7 @@ main(int argc, char **argv)
 		consume(topic, partition, more, committed, follow);
 	else
 	{
-		rk = new_consumer(false);
+		rk = new_consumer(false, false);
 		if (nargs == 2 && strcmp(verb, "create") == 0)
 		{
 			if (fresh)
@@ -1042,6 +1070,8 @@ main(int argc, char **argv)
 					   strcmp(argv[optind + 3], "end") == 0 ? RD_KAFKA_OFFSET_END : parse_int(argv[optind + 3], "OFFSET"));
 		else if (nargs == 2 && strcmp(verb, "ends") == 0)
 			print_ends(rk, topic);
+		else if (nargs == 1 && strcmp(verb, "list") == 0)
+			list_topics(rk);
 		else
 		{
 			fputs("try kt --help\n", stderr);
