@@ -33,6 +33,7 @@ typedef struct JsonDecoder
 	Decoder		base;
 	bool		fail_on_missing;
 	bool		strip_framing;
+	bool		is_key;
 	EmptyHandling empty_value;
 	EmptyHandling null_value;
 	int			ncolumns;
@@ -94,6 +95,7 @@ json_create(const DecoderSpec *spec)
 			decoder->strip_framing = strcmp(defGetString(option), "strip") == 0;
 	}
 
+	decoder->is_key = spec->is_key;
 	decoder->ncolumns = spec->ncolumns;
 	decoder->columns = palloc0(Max(spec->ncolumns, 1) * sizeof(JsonColumn));
 	for (int i = 0; i < spec->ncolumns; i++)
@@ -113,12 +115,9 @@ json_create(const DecoderSpec *spec)
 	return &decoder->base;
 }
 
-/*
- * A value that is no object: NULL tells what it should mean.  Returns only where
- * an option gives it a meaning.
- */
+/* A message that is no object returns only where an option gives it a meaning. */
 static void
-no_object(EmptyHandling handling, const char *what, const char *option, RowSink *sink)
+no_object(const JsonDecoder *decoder, EmptyHandling handling, const char *what, const char *option, RowSink *sink)
 {
 	if (handling == EMPTY_DELETE)
 		sink->emit(sink, ROW_DELETE);
@@ -126,7 +125,7 @@ no_object(EmptyHandling handling, const char *what, const char *option, RowSink 
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 				 errmsg("JSON object expected, found %s", what),
-				 option ? errhint("The option %s says what such values mean.", option) : 0));
+				 option && !decoder->is_key ? errhint("The option %s says what such values mean.", option) : 0));
 }
 
 /* Any byte beyond ASCII?  Then the message is to be verified as UTF-8. */
@@ -171,7 +170,7 @@ json_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	}
 	if (len == 0)
 	{
-		no_object(decoder->empty_value, "an empty message", "empty_value", sink);
+		no_object(decoder, decoder->empty_value, "an empty message", "empty_value", sink);
 		return;
 	}
 	if (!all_ascii(bytes, len))
@@ -190,9 +189,9 @@ json_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 			if (json_scan_value(&whole, &value) && json_scan_end(&whole))
 			{
 				if (value.kind == JK_NULL)
-					no_object(decoder->null_value, "null", "null_value", sink);
+					no_object(decoder, decoder->null_value, "null", "null_value", sink);
 				else
-					no_object(EMPTY_ERROR, psprintf("a JSON %s", json_kind_name(value.kind)), NULL, sink);
+					no_object(decoder, EMPTY_ERROR, psprintf("a JSON %s", json_kind_name(value.kind)), NULL, sink);
 				return;
 			}
 		}

@@ -59,26 +59,61 @@ struct JsonTarget
 
 /* === Errors ================================================================= */
 
+/*
+ * The text at the place of an error, short enough for a message and never more
+ * than ASCII: a word or number, a single character, or the byte's value.
+ */
+static void
+found_text(const JsonScan *scan, char *buf, int size)
+{
+	static const char word_bytes[] = "+-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	const char *p = scan->at;
+	int			n = 0;
+
+	while (n < 20 && scan->end - p > n && p[n] != '\0' && strchr(word_bytes, p[n]) != NULL)
+		n++;
+	if (n > 0)
+		snprintf(buf, size, "\"%.*s\"", n, p);
+	else if (p == scan->end)
+		strlcpy(buf, "the end of the message", size);
+	else if ((unsigned char) *p > ' ' && (unsigned char) *p < 0x7f)
+		snprintf(buf, size, "\"%c\"", *p);
+	else
+		snprintf(buf, size, "byte 0x%02x", (unsigned char) *p);
+}
+
 void
 json_scan_raise(const JsonScan *scan, const char *bytes)
 {
 	Size		position = scan->at - bytes + 1;
-	const char *what = json_error_text(scan->error);
 	char		found[40];
 
 	if (scan->error == JSON_TOO_DEEP)
 		ereport(ERROR,
 				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
 				 errmsg("invalid JSON at byte %zu: nested more than %d levels deep", position, JSON_MAX_DEPTH)));
-	if (scan->at == scan->end)
-		strcpy(found, "the end of the message");
-	else if ((unsigned char) *scan->at > ' ' && (unsigned char) *scan->at < 0x7f)
-		snprintf(found, sizeof(found), "\"%c\"", *scan->at);
-	else
-		snprintf(found, sizeof(found), "byte 0x%02x", (unsigned char) *scan->at);
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-			 errmsg("invalid JSON at byte %zu: %s, found %s", position, what, found)));
+	found_text(scan, found, sizeof(found));
+	switch (scan->error)
+	{
+		case JSON_BAD_NUMBER:
+		case JSON_CONTROL_CHARACTER:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("invalid JSON at byte %zu: %s: %s", position, json_error_text(scan->error), found)));
+			break;
+		case JSON_BAD_ESCAPE:
+		case JSON_BAD_UNICODE_ESCAPE:
+		case JSON_UNTERMINATED_STRING:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("invalid JSON at byte %zu: %s", position, json_error_text(scan->error))));
+			break;
+		default:
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("invalid JSON at byte %zu: %s, found %s", position, json_error_text(scan->error), found)));
+	}
+	pg_unreachable();
 }
 
 static void
