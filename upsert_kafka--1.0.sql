@@ -90,12 +90,14 @@ CREATE TABLE message_error (
 	column_name text,
 	sqlstate text NOT NULL,
 	message text NOT NULL,
-	key_text text,
+	key_text text COLLATE "C",
 	superseded_partition integer,
 	superseded_offset bigint,
 	recorded_at timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (target, partition, "offset")
 );
+-- a later good message of a key looks for its errors; hash, since a key may be longer than a btree takes
+CREATE INDEX message_error_key_text ON message_error USING hash (key_text);
 COMMENT ON TABLE message_error IS 'messages that were not applied; see the view errors';
 SELECT pg_catalog.pg_extension_config_dump('message_error', '');
 

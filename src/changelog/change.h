@@ -17,6 +17,7 @@ typedef struct Change
 	int32		partition;
 	int64		offset;
 	int64		timestamp;		/* Kafka's, ms */
+	int64		event_time;		/* TimestampTz; filled in by apply, not by the decoder */
 	Datum	   *values;			/* TopicTable.natts of them, attnum - 1 */
 	bool	   *isnull;
 } Change;

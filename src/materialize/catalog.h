@@ -66,9 +66,25 @@ typedef struct Positions
 /* NULL if not registered.  palloc'd in CurrentMemoryContext. */
 extern MaintainedTable *maintained_table_get(Oid target);
 extern List *maintained_table_targets(void);	/* OIDs of all of this database */
+extern List *maintained_table_targets_of_source(Oid source);
+
+/* The target whose versions, history or origins table this is; InvalidOid: none. */
+extern Oid	maintained_table_of_part(Oid relid);
+
+/*
+ * Write a registration: insert takes all fields, with state; update all but
+ * state and target; delete takes positions and errors along.
+ */
+extern void maintained_table_insert(const MaintainedTable *table);
+extern void maintained_table_update(const MaintainedTable *table);
+extern void maintained_table_delete(Oid target);
+
+/* Make a copied registration this database's own (resume of a restored table). */
+extern void maintained_table_adopt(Oid target);
 
 extern Positions *positions_get(Oid target);	/* NULL: never read anything */
 extern void positions_set(Oid target, const Positions *positions);
+extern void positions_forget(Oid target);	/* as if nothing had been read */
 
 extern const char *table_state_name(TableState state);
 
