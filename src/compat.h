@@ -32,6 +32,42 @@
 #define vacuum_delay_point_compat() vacuum_delay_point()
 #endif
 
+/* 15 turned tuplesort's randomAccess flag into a set of options */
+#if PG_VERSION_NUM >= 150000
+#define TUPLESORT_RANDOMACCESS_compat TUPLESORT_RANDOMACCESS
+#define TUPLESORT_NONE_compat TUPLESORT_NONE
+#else
+#define TUPLESORT_RANDOMACCESS_compat true
+#define TUPLESORT_NONE_compat false
+#endif
+
+/* 15 made hash memory a function of its own in bytes; before it: kB */
+#if PG_VERSION_NUM < 150000
+#define get_hash_memory_limit() ((size_t) get_hash_mem() * 1024)
+#endif
+
+/* 16 moved the user whose rights count from the range table entry to the plan node */
+#if PG_VERSION_NUM >= 160000
+#define foreign_scan_user(fsplan, estate) \
+	(OidIsValid((fsplan)->checkAsUser) ? (fsplan)->checkAsUser : GetUserId())
+#else
+#define foreign_scan_user(fsplan, estate) \
+	(OidIsValid(exec_rt_fetch((fsplan)->scan.scanrelid, estate)->checkAsUser) ? \
+	 exec_rt_fetch((fsplan)->scan.scanrelid, estate)->checkAsUser : GetUserId())
+#endif
+
+/* 15 gave reservoir sampling a generator of the common kind, passed by address */
+#if PG_VERSION_NUM >= 150000
+#define sampler_random_fract_compat(state) sampler_random_fract(&(state))
+#else
+#define sampler_random_fract_compat(state) sampler_random_fract(state)
+#endif
+
+/* 18 lets a caller ask for space in front of a minimal tuple */
+#if PG_VERSION_NUM >= 180000
+#define heap_form_minimal_tuple_compat(desc, values, isnull) heap_form_minimal_tuple(desc, values, isnull, 0)
+#else
+#define heap_form_minimal_tuple_compat(desc, values, isnull) heap_form_minimal_tuple(desc, values, isnull)
 /*
  * 16 moved permissions out of range table entries (and computes generated columns'
  * dependencies by itself), 18 made pruned relations known here.
