@@ -16,7 +16,21 @@ COMMENT ON FUNCTION topic_validator(text[], oid) IS 'checks one option list of s
 CREATE FOREIGN DATA WRAPPER upsert_kafka HANDLER topic_handler VALIDATOR topic_validator;
 COMMENT ON FOREIGN DATA WRAPPER upsert_kafka IS 'Kafka topics as tables';
 
+CREATE FUNCTION topic_ddl_check() RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_topic_ddl_check' LANGUAGE C;
+COMMENT ON FUNCTION topic_ddl_check() IS 'warns of foreign tables on topics that cannot be used as they stand';
+
+CREATE EVENT TRIGGER upsert_kafka_topic_ddl_check ON ddl_command_end
+	WHEN TAG IN ('CREATE FOREIGN TABLE', 'ALTER FOREIGN TABLE', 'IMPORT FOREIGN SCHEMA')
+	EXECUTE FUNCTION topic_ddl_check();
+COMMENT ON EVENT TRIGGER upsert_kafka_topic_ddl_check IS 'warns of foreign tables on topics that cannot be used as they stand';
+
 -- === dry runs (src/changelog) ==================================================
+
+CREATE FUNCTION decode("table" anyelement, key bytea, value bytea) RETURNS SETOF anyelement
+AS 'MODULE_PATHNAME', 'upsert_kafka_decode' LANGUAGE C STABLE ROWS 1;
+COMMENT ON FUNCTION decode(anyelement, bytea, bytea) IS
+	'rows that a message with this key and value (NULL = Kafka null) gives in a foreign table, named by a NULL of its row type';
 
 -- === history tables (src/history) ==============================================
 
@@ -90,12 +104,14 @@ CREATE TABLE message_error (
 	column_name text,
 	sqlstate text NOT NULL,
 	message text NOT NULL,
-	key_text text,
+	key_text text COLLATE "C",
 	superseded_partition integer,
 	superseded_offset bigint,
 	recorded_at timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (target, partition, "offset")
 );
+-- a later good message of a key looks for its errors; hash, since a key may be longer than a btree takes
+CREATE INDEX message_error_key_text ON message_error USING hash (key_text);
 COMMENT ON TABLE message_error IS 'messages that were not applied; see the view errors';
 SELECT pg_catalog.pg_extension_config_dump('message_error', '');
 

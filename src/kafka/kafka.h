@@ -71,7 +71,10 @@ typedef struct KafkaRecord
 	Size		key_len;
 	const char *value;
 	Size		value_len;
-	void	   *message;		/* for kafka_record_headers */
+	void	   *message;		/* for kafka_record_headers; NULL: a copy of the
+								 * record, whose headers are the two below */
+	const struct KafkaHeader *headers;
+	int			nheaders;
 } KafkaRecord;
 
 typedef struct KafkaHeader
