@@ -16,7 +16,21 @@ COMMENT ON FUNCTION topic_validator(text[], oid) IS 'checks one option list of s
 CREATE FOREIGN DATA WRAPPER upsert_kafka HANDLER topic_handler VALIDATOR topic_validator;
 COMMENT ON FOREIGN DATA WRAPPER upsert_kafka IS 'Kafka topics as tables';
 
+CREATE FUNCTION topic_ddl_check() RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_topic_ddl_check' LANGUAGE C;
+COMMENT ON FUNCTION topic_ddl_check() IS 'warns of foreign tables on topics that cannot be used as they stand';
+
+CREATE EVENT TRIGGER upsert_kafka_topic_ddl_check ON ddl_command_end
+	WHEN TAG IN ('CREATE FOREIGN TABLE', 'ALTER FOREIGN TABLE', 'IMPORT FOREIGN SCHEMA')
+	EXECUTE FUNCTION topic_ddl_check();
+COMMENT ON EVENT TRIGGER upsert_kafka_topic_ddl_check IS 'warns of foreign tables on topics that cannot be used as they stand';
+
 -- === dry runs (src/changelog) ==================================================
+
+CREATE FUNCTION decode("table" anyelement, key bytea, value bytea) RETURNS SETOF anyelement
+AS 'MODULE_PATHNAME', 'upsert_kafka_decode' LANGUAGE C STABLE ROWS 1;
+COMMENT ON FUNCTION decode(anyelement, bytea, bytea) IS
+	'rows that a message with this key and value (NULL = Kafka null) gives in a foreign table, named by a NULL of its row type';
 
 -- === history tables (src/history) ==============================================
 

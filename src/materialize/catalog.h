@@ -125,6 +125,14 @@ typedef struct MessageError
 								 * a later good message for it supersedes the error */
 } MessageError;
 extern void message_error_record(Oid target, const MessageError *error);
+/*
+ * Recorded errors of a table in (partition, offset) order, with topic, coordinates,
+ * timestamp and raw bytes only; palloc'd.  And the removal of one that has
+ * been applied after all; nothing happens if there is none.
+ */
+extern List *message_errors_get(Oid target);
+extern void message_error_delete(Oid target, int32 partition, int64 offset);
+
 /* Mark errors of these keys superseded by a later message (case X12). */
 extern bool message_errors_exist(Oid target);
 extern void message_errors_supersede(Oid target, const char *key_text, int32 partition, int64 offset);
