@@ -20,7 +20,9 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
+#include "commands/trigger.h"
 #include "materialize/catalog.h"
+#include "materialize/parts.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/array.h"
@@ -339,8 +341,30 @@ oid_or_invalid(Datum value, bool isnull)
 	return isnull ? InvalidOid : DatumGetObjectId(value);
 }
 
+bool
+registration_is_copy(Oid target, int64 system_identifier, Oid database)
+{
+	return system_identifier != (int64) GetSystemIdentifier() || database != MyDatabaseId ||
+		!maintained_table_is_guarded(target);
+}
+
+bool
+maintained_table_is_guarded(Oid target)
+{
+	return OidIsValid(get_trigger_oid(target, GUARD_TRIGGER, true));
+}
+
 MaintainedTable *
 maintained_table_get(Oid target)
+{
+	MaintainedTable *table = maintained_table_read(target);
+
+	/* a registration whose table is gone is none */
+	return table != NULL && OidIsValid(table->owner) ? table : NULL;
+}
+
+MaintainedTable *
+maintained_table_read(Oid target)
 {
 	Relation	rel;
 	HeapTuple	tuple;
@@ -361,18 +385,14 @@ maintained_table_get(Oid target)
 	}
 	heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
 
-	/* a registration whose table is gone is none */
-	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(target));
-	if (!HeapTupleIsValid(class_tuple))
-	{
-		table_close(rel, AccessShareLock);
-		return NULL;
-	}
-
 	table = palloc0(sizeof(MaintainedTable));
 	table->target = target;
-	table->owner = ((Form_pg_class) GETSTRUCT(class_tuple))->relowner;
-	ReleaseSysCache(class_tuple);
+	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(target));
+	if (HeapTupleIsValid(class_tuple))
+	{
+		table->owner = ((Form_pg_class) GETSTRUCT(class_tuple))->relowner;
+		ReleaseSysCache(class_tuple);
+	}
 	table->source = DatumGetObjectId(values[MT_SOURCE - 1]);
 	table->versions = oid_or_invalid(values[MT_VERSIONS - 1], isnull[MT_VERSIONS - 1]);
 	table->history = oid_or_invalid(values[MT_HISTORY - 1], isnull[MT_HISTORY - 1]);
@@ -393,8 +413,8 @@ maintained_table_get(Oid target)
 		ON_ERROR_SKIP : ON_ERROR_STOP;
 	table->state = state_from_name(TextDatumGetCString(values[MT_STATE - 1]));
 	table->foreign_copy =
-		DatumGetInt64(values[MT_SYSTEM_IDENTIFIER - 1]) != (int64) GetSystemIdentifier() ||
-		DatumGetObjectId(values[MT_DATABASE_OID - 1]) != MyDatabaseId;
+		registration_is_copy(target, DatumGetInt64(values[MT_SYSTEM_IDENTIFIER - 1]),
+							 DatumGetObjectId(values[MT_DATABASE_OID - 1]));
 
 	heap_freetuple(tuple);
 	table_close(rel, AccessShareLock);
