@@ -11,6 +11,7 @@
 #include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 
 /* What stands in front of the bytes; copied in and out, so never aligned. */
 typedef struct StoredHead
