@@ -8,6 +8,11 @@
 #ifndef UK_COMPAT_H
 #define UK_COMPAT_H
 
+/* 18 took it away for pg_noreturn, which goes in front of a declaration */
+#ifndef pg_attribute_noreturn
+#define pg_attribute_noreturn() __attribute__((noreturn))
+#endif
+
 /* 17 added fdw_restrictinfo, 18 disabled_nodes */
 #if PG_VERSION_NUM >= 180000
 #define create_foreignscan_path_compat(root, rel, target, rows, startup, total, pathkeys, outer, outerpath, private) \
@@ -55,11 +60,6 @@
 #define TUPLESORT_NONE_compat false
 #endif
 
-/* 15 made hash memory a function of its own in bytes; before it: kB */
-#if PG_VERSION_NUM < 150000
-#define get_hash_memory_limit() ((size_t) get_hash_mem() * 1024)
-#endif
-
 /* 16 moved the user whose rights count from the range table entry to the plan node */
 #if PG_VERSION_NUM >= 160000
 #define foreign_scan_user(fsplan, estate) \
@@ -85,8 +85,7 @@
 #endif
 
 /*
- * 16 moved permissions out of range table entries (and computes generated columns'
- * dependencies by itself), 18 made pruned relations known here.
+ * 16 moved permissions out of range table entries, 18 made pruned relations known here.
  */
 #if PG_VERSION_NUM >= 180000
 #define ExecInitRangeTable_compat(estate, rtable, perminfos) \
@@ -111,13 +110,6 @@
 #else
 #define ExecInsertIndexTuples_compat(rri, slot, estate) \
 	ExecInsertIndexTuples(rri, slot, estate, false, false, NULL, NIL)
-#endif
-
-/* 14 wants to be told which generated columns an update recomputes; later minors find out */
-#if PG_VERSION_NUM >= 150000
-#define fill_extraUpdatedCols_compat(rte, rel) ((void) 0)
-#else
-#define fill_extraUpdatedCols_compat(rte, rel) fill_extraUpdatedCols(rte, rel)
 #endif
 
 /* 18 added the statistics of index scans */
