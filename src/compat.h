@@ -68,6 +68,8 @@
 #define heap_form_minimal_tuple_compat(desc, values, isnull) heap_form_minimal_tuple(desc, values, isnull, 0)
 #else
 #define heap_form_minimal_tuple_compat(desc, values, isnull) heap_form_minimal_tuple(desc, values, isnull)
+#endif
+
 /*
  * 16 moved permissions out of range table entries (and computes generated columns'
  * dependencies by itself), 18 made pruned relations known here.
