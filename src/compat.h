@@ -20,6 +20,20 @@
 	create_foreignscan_path(root, rel, target, rows, startup, total, pathkeys, outer, outerpath, private)
 #endif
 
+/* 16 has one function for all kinds of objects */
+#if PG_VERSION_NUM >= 160000
+#define relation_ownercheck_compat(relid, role) object_ownercheck(RelationRelationId, relid, role)
+#else
+#define relation_ownercheck_compat(relid, role) pg_class_ownercheck(relid, role)
+#endif
+
+/* 16 gave stringToQualifiedNameList an ErrorSaveContext */
+#if PG_VERSION_NUM >= 160000
+#define stringToQualifiedNameList_compat(string) stringToQualifiedNameList(string, NULL)
+#else
+#define stringToQualifiedNameList_compat(string) stringToQualifiedNameList(string)
+#endif
+
 /* 15 has MarkGUCPrefixReserved; before it, EmitWarningsOnPlaceholders did the same */
 #if PG_VERSION_NUM < 150000
 #define MarkGUCPrefixReserved(prefix) EmitWarningsOnPlaceholders(prefix)
