@@ -32,4 +32,28 @@
 #define vacuum_delay_point_compat() vacuum_delay_point()
 #endif
 
+/* 15 wants shared memory asked for in a hook; 14 has none and takes it in _PG_init */
+#if PG_VERSION_NUM >= 150000
+#define request_shmem_compat(previous, request) \
+	((previous) = shmem_request_hook, shmem_request_hook = (request))
+#else
+#define request_shmem_compat(previous, request) ((previous) = NULL, (request) ())
+#endif
+
+/* 16 made one function of the ownership checks */
+#if PG_VERSION_NUM >= 160000
+#define relation_ownercheck_compat(relid, roleid) object_ownercheck(RelationRelationId, relid, roleid)
+#define database_ownercheck_compat(dbid, roleid) object_ownercheck(DatabaseRelationId, dbid, roleid)
+#else
+#define relation_ownercheck_compat(relid, roleid) pg_class_ownercheck(relid, roleid)
+#define database_ownercheck_compat(dbid, roleid) pg_database_ownercheck(dbid, roleid)
+#endif
+
+/* 17 lets a resource owner free a set; ours live as long as their worker */
+#if PG_VERSION_NUM >= 170000
+#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(NULL, nevents)
+#else
+#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
+#endif
+
 #endif							/* UK_COMPAT_H */
