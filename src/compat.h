@@ -44,6 +44,24 @@
 #define vacuum_delay_point_compat() vacuum_delay_point()
 #endif
 
+<<<<<<< HEAD
+=======
+/* 15 wants shared memory asked for in a hook; 14 has none and takes it in _PG_init */
+#if PG_VERSION_NUM >= 150000
+#define request_shmem_compat(previous, request) \
+	((previous) = shmem_request_hook, shmem_request_hook = (request))
+#else
+#define request_shmem_compat(previous, request) ((previous) = NULL, (request) ())
+#endif
+
+/* 17 lets a resource owner free a set; ours live as long as their worker */
+#if PG_VERSION_NUM >= 170000
+#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(NULL, nevents)
+#else
+#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
+#endif
+
+>>>>>>> worker
 /* 15 turned tuplesort's randomAccess flag into a set of options */
 #if PG_VERSION_NUM >= 150000
 #define TUPLESORT_RANDOMACCESS_compat TUPLESORT_RANDOMACCESS
@@ -119,6 +137,7 @@
 #define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel, false)
 #elif PG_VERSION_NUM >= 140000
 #define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel)
+<<<<<<< HEAD
 #endif
 
 /* 15 wants shared memory asked for in a hook; 14 has none and takes it in _PG_init */
@@ -143,6 +162,8 @@
 #define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(NULL, nevents)
 #else
 #define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
+=======
+>>>>>>> worker
 #endif
 
 #endif							/* UK_COMPAT_H */
