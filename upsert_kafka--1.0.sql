@@ -16,7 +16,21 @@ COMMENT ON FUNCTION topic_validator(text[], oid) IS 'checks one option list of s
 CREATE FOREIGN DATA WRAPPER upsert_kafka HANDLER topic_handler VALIDATOR topic_validator;
 COMMENT ON FOREIGN DATA WRAPPER upsert_kafka IS 'Kafka topics as tables';
 
+CREATE FUNCTION topic_ddl_check() RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_topic_ddl_check' LANGUAGE C;
+COMMENT ON FUNCTION topic_ddl_check() IS 'warns of foreign tables on topics that cannot be used as they stand';
+
+CREATE EVENT TRIGGER upsert_kafka_topic_ddl_check ON ddl_command_end
+	WHEN TAG IN ('CREATE FOREIGN TABLE', 'ALTER FOREIGN TABLE', 'IMPORT FOREIGN SCHEMA')
+	EXECUTE FUNCTION topic_ddl_check();
+COMMENT ON EVENT TRIGGER upsert_kafka_topic_ddl_check IS 'warns of foreign tables on topics that cannot be used as they stand';
+
 -- === dry runs (src/changelog) ==================================================
+
+CREATE FUNCTION decode("table" anyelement, key bytea, value bytea) RETURNS SETOF anyelement
+AS 'MODULE_PATHNAME', 'upsert_kafka_decode' LANGUAGE C STABLE ROWS 1;
+COMMENT ON FUNCTION decode(anyelement, bytea, bytea) IS
+	'rows that a message with this key and value (NULL = Kafka null) gives in a foreign table, named by a NULL of its row type';
 
 -- === history tables (src/history) ==============================================
 
@@ -90,19 +104,109 @@ CREATE TABLE message_error (
 	column_name text,
 	sqlstate text NOT NULL,
 	message text NOT NULL,
-	key_text text,
+	key_text text COLLATE "C",
 	superseded_partition integer,
 	superseded_offset bigint,
 	recorded_at timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (target, partition, "offset")
 );
+-- a later good message of a key looks for its errors; hash, since a key may be longer than a btree takes
+CREATE INDEX message_error_key_text ON message_error USING hash (key_text);
 COMMENT ON TABLE message_error IS 'messages that were not applied; see the view errors';
 SELECT pg_catalog.pg_extension_config_dump('message_error', '');
 
 -- === functions of maintained tables ============================================
 
+CREATE FUNCTION materialize(
+	source regclass, target text, event_time name DEFAULT NULL, history boolean DEFAULT NULL,
+	primary_key name[] DEFAULT NULL, on_error text DEFAULT NULL, current_by text DEFAULT 'offset')
+RETURNS regclass
+AS 'MODULE_PATHNAME', 'upsert_kafka_materialize' LANGUAGE C;
+COMMENT ON FUNCTION materialize(regclass, text, name, boolean, name[], text, text)
+	IS 'makes a table that is kept up to date with the topic of a foreign table';
+
+CREATE FUNCTION "drop"(target regclass) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_drop' LANGUAGE C STRICT;
+COMMENT ON FUNCTION "drop"(regclass) IS 'drops a maintained table with its history and all that belongs to it';
+
+CREATE FUNCTION "position"(target regclass, OUT partition integer, OUT next_offset bigint) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'upsert_kafka_position' LANGUAGE C STABLE STRICT PARALLEL SAFE ROWS 10;
+COMMENT ON FUNCTION "position"(regclass) IS 'the next offset that a maintained table reads from each partition';
+
+-- for the views: is this registration another cluster's or database's, or not yet restored?
+CREATE FUNCTION registration_is_copy(target regclass, system_identifier bigint, database_oid oid) RETURNS boolean
+AS 'MODULE_PATHNAME', 'upsert_kafka_is_copy' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION registration_is_copy(regclass, bigint, oid) IS 'whether a registration came with a copy of the database';
+
 -- === views =====================================================================
 
+GRANT USAGE ON SCHEMA upsert_kafka TO PUBLIC;
+
+-- A user sees what concerns the tables that he may read; a table that is gone is nobody's.
+CREATE VIEW tables WITH (security_barrier) AS
+SELECT m.target,
+	m.source,
+	(SELECT o.option_value
+	 FROM pg_catalog.pg_foreign_table f, pg_catalog.pg_options_to_table(f.ftoptions) o
+	 WHERE f.ftrelid = m.source AND o.option_name = 'topic') AS topic,
+	m.history,
+	CASE WHEN upsert_kafka.registration_is_copy(m.target, m.system_identifier, m.database_oid)
+		THEN 'restored' ELSE m.state END AS state,
+	m.state_since,
+	m.error_sqlstate,
+	m.error_message,
+	m.error_partition,
+	m.error_offset,
+	m.key_columns,
+	m.event_time,
+	m.current_by,
+	m.on_error,
+	(SELECT pg_catalog.count(*) FROM upsert_kafka.message_error e
+	 WHERE e.target = m.target AND e.superseded_offset IS NULL) AS errors,
+	m.created_at
+FROM upsert_kafka.maintained_table m
+WHERE pg_catalog.has_table_privilege(m.target, 'SELECT');
+COMMENT ON VIEW tables IS 'maintained tables: where they come from, how they are kept, in which state they are';
+GRANT SELECT ON tables TO PUBLIC;
+
+-- Raw messages show every column of every row: the right to read the whole table is needed, and no row security.
+CREATE VIEW errors WITH (security_barrier) AS
+SELECT e.target,
+	e.topic,
+	e.partition,
+	e."offset",
+	e."timestamp",
+	e.raw_key,
+	e.raw_value,
+	e.column_name,
+	e.sqlstate,
+	e.message,
+	e.recorded_at,
+	e.superseded_offset IS NOT NULL AS superseded
+FROM upsert_kafka.message_error e
+WHERE pg_catalog.has_table_privilege(e.target, 'SELECT')
+	AND NOT pg_catalog.row_security_active(e.target);
+COMMENT ON VIEW errors IS 'messages that were not applied; superseded: a later message of the key was';
+GRANT SELECT ON errors TO PUBLIC;
+
 -- === DDL on maintained tables ==================================================
+
+CREATE FUNCTION refuse_dml() RETURNS trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_refuse_dml' LANGUAGE C;
+COMMENT ON FUNCTION refuse_dml() IS 'guard of maintained tables: only their topic changes them';
+
+CREATE FUNCTION follow_ddl() RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_follow_ddl' LANGUAGE C;
+COMMENT ON FUNCTION follow_ddl() IS 'lets history and registration follow the maintained table';
+CREATE EVENT TRIGGER upsert_kafka_follow_ddl ON ddl_command_end
+	WHEN TAG IN ('ALTER TABLE', 'ALTER FOREIGN TABLE', 'ALTER INDEX', 'ALTER SCHEMA', 'CREATE TRIGGER', 'GRANT', 'REVOKE')
+	EXECUTE FUNCTION follow_ddl();
+COMMENT ON EVENT TRIGGER upsert_kafka_follow_ddl IS 'lets history and registration follow maintained tables';
+
+CREATE FUNCTION follow_drop() RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_follow_drop' LANGUAGE C;
+COMMENT ON FUNCTION follow_drop() IS 'drops what belongs to a dropped maintained table, and refuses to drop it alone';
+CREATE EVENT TRIGGER upsert_kafka_follow_drop ON sql_drop EXECUTE FUNCTION follow_drop();
+COMMENT ON EVENT TRIGGER upsert_kafka_follow_drop IS 'drops what belongs to dropped maintained tables';
 
 -- === workers ===================================================================
