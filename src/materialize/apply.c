@@ -64,6 +64,7 @@ struct Applier
 	const ApplyMap *map;
 	int64	   *next_seq;
 	bool		fresh;
+	bool		any_order;
 	MemoryContext context;
 	MemoryContext key_context;	/* of the key at hand */
 
@@ -595,6 +596,8 @@ apply_origin(Applier *applier, const Change *change)
 			origin = &applier->origin[i];
 	if (origin == NULL)
 		origin = add_origin(applier);
+	else if (applier->any_order && origin->row.offset > change->offset)
+		return;					/* not the partition's last */
 	origin->row.op = change->kind == ROW_DELETE ? 'd' : 'u';
 	origin->row.valid_from = origin->row.event_time = change->event_time;
 	origin->row.partition = change->partition;
@@ -617,7 +620,13 @@ static void
 write_origins(Applier *applier)
 {
 	bool		shared = applier->norigins > 1;
+	bool		changed = false;
 	const Origin *word = NULL;
+
+	for (int i = 0; i < applier->norigins; i++)
+		changed |= applier->origin[i].changed;
+	if (!changed)
+		return;
 
 	/*
 	 * A second partition comes in: the first one's row is in the current table
@@ -704,6 +713,12 @@ write_origins(Applier *applier)
 	}
 }
 
+void
+applier_any_order(Applier *applier)
+{
+	applier->any_order = true;
+}
+
 /* === key by key ================================================================ */
 
 void
@@ -728,7 +743,9 @@ applier_key_begin(Applier *applier, const Change *change)
 	{
 		timeline_reset(applier->timeline);
 		applier->loaded_from = DT_NOBEGIN;
-		if (!applier->fresh)
+		if (applier->any_order)
+			load_shared(applier);
+		else if (!applier->fresh)
 			load_top(applier);
 	}
 	else
@@ -783,6 +800,16 @@ applier_append(Applier *applier, const Change *change)
 	RowSource	source = {change, NULL};
 
 	write_current(applier, &source);
+}
+
+void
+applier_flush(Applier *applier)
+{
+	table_writer_refresh(applier->current);
+	if (applier->versions)
+		table_writer_refresh(applier->versions);
+	if (applier->origins)
+		table_writer_refresh(applier->origins);
 }
 
 void

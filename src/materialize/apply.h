@@ -45,6 +45,12 @@ extern int	apply_key_columns(const ApplyMap *map, const AttrNumber **attnums);
 extern Applier *applier_begin(const MaintainedTable *table, const ApplyMap *map, int64 *next_seq, bool fresh);
 
 /*
+ * From here on changes may be older than what the tables hold (replay of errors): each
+ * finds its place by the full rule, which works in any order.
+ */
+extern void applier_any_order(Applier *applier);
+
+/*
  * Changes of one key, in (partition, offset) order.  The values of a change must
  * stay until the key ends, unless the next change of the key comes from the
  * same partition.
@@ -55,6 +61,9 @@ extern void applier_key_end(Applier *applier);
 
 /* One row of an append table. */
 extern void applier_append(Applier *applier, const Change *change);
+
+/* Makes what was written so far visible to the keys that follow, should one come again. */
+extern void applier_flush(Applier *applier);
 
 /* Writes what is buffered and closes. */
 extern void applier_end(Applier *applier);

@@ -20,7 +20,9 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
+#include "commands/trigger.h"
 #include "materialize/catalog.h"
+#include "materialize/parts.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 #include "utils/array.h"
@@ -339,8 +341,30 @@ oid_or_invalid(Datum value, bool isnull)
 	return isnull ? InvalidOid : DatumGetObjectId(value);
 }
 
+bool
+registration_is_copy(Oid target, int64 system_identifier, Oid database)
+{
+	return system_identifier != (int64) GetSystemIdentifier() || database != MyDatabaseId ||
+		!maintained_table_is_guarded(target);
+}
+
+bool
+maintained_table_is_guarded(Oid target)
+{
+	return OidIsValid(get_trigger_oid(target, GUARD_TRIGGER, true));
+}
+
 MaintainedTable *
 maintained_table_get(Oid target)
+{
+	MaintainedTable *table = maintained_table_read(target);
+
+	/* a registration whose table is gone is none */
+	return table != NULL && OidIsValid(table->owner) ? table : NULL;
+}
+
+MaintainedTable *
+maintained_table_read(Oid target)
 {
 	Relation	rel;
 	HeapTuple	tuple;
@@ -361,18 +385,14 @@ maintained_table_get(Oid target)
 	}
 	heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
 
-	/* a registration whose table is gone is none */
-	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(target));
-	if (!HeapTupleIsValid(class_tuple))
-	{
-		table_close(rel, AccessShareLock);
-		return NULL;
-	}
-
 	table = palloc0(sizeof(MaintainedTable));
 	table->target = target;
-	table->owner = ((Form_pg_class) GETSTRUCT(class_tuple))->relowner;
-	ReleaseSysCache(class_tuple);
+	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(target));
+	if (HeapTupleIsValid(class_tuple))
+	{
+		table->owner = ((Form_pg_class) GETSTRUCT(class_tuple))->relowner;
+		ReleaseSysCache(class_tuple);
+	}
 	table->source = DatumGetObjectId(values[MT_SOURCE - 1]);
 	table->versions = oid_or_invalid(values[MT_VERSIONS - 1], isnull[MT_VERSIONS - 1]);
 	table->history = oid_or_invalid(values[MT_HISTORY - 1], isnull[MT_HISTORY - 1]);
@@ -393,8 +413,8 @@ maintained_table_get(Oid target)
 		ON_ERROR_SKIP : ON_ERROR_STOP;
 	table->state = state_from_name(TextDatumGetCString(values[MT_STATE - 1]));
 	table->foreign_copy =
-		DatumGetInt64(values[MT_SYSTEM_IDENTIFIER - 1]) != (int64) GetSystemIdentifier() ||
-		DatumGetObjectId(values[MT_DATABASE_OID - 1]) != MyDatabaseId;
+		registration_is_copy(target, DatumGetInt64(values[MT_SYSTEM_IDENTIFIER - 1]),
+							 DatumGetObjectId(values[MT_DATABASE_OID - 1]));
 
 	heap_freetuple(tuple);
 	table_close(rel, AccessShareLock);
@@ -889,5 +909,79 @@ message_errors_supersede(Oid target, const char *key_text, int32 partition, int6
 	systable_endscan(scan);
 	table_close(rel, RowExclusiveLock);
 	if (changed)
+		CommandCounterIncrement();
+}
+
+static const char *
+copy_bytes(Datum value, bool isnull, Size *len)
+{
+	bytea	   *bytes;
+	char	   *copy;
+
+	*len = 0;
+	if (isnull)
+		return NULL;
+	bytes = DatumGetByteaPP(value);
+	*len = VARSIZE_ANY_EXHDR(bytes);
+	copy = palloc(*len + 1);	/* zero-length is not null */
+	memcpy(copy, VARDATA_ANY(bytes), *len);
+	return copy;
+}
+
+List *
+message_errors_get(Oid target)
+{
+	Relation	rel;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	List	   *errors = NIL;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.message_error, AccessShareLock);
+	ScanKeyInit(&key, ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		MessageError *error = palloc0(sizeof(MessageError));
+		Datum		values[ME_NATTS];
+		bool		isnull[ME_NATTS];
+
+		heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
+		error->topic = TextDatumGetCString(values[ME_TOPIC - 1]);
+		error->partition = DatumGetInt32(values[ME_PARTITION - 1]);
+		error->offset = DatumGetInt64(values[ME_OFFSET - 1]);
+		error->timestamp = isnull[ME_TIMESTAMP - 1] ? -1
+			: (DatumGetTimestampTz(values[ME_TIMESTAMP - 1]) +
+			   ((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)) * USECS_PER_DAY) / 1000;
+		error->key = copy_bytes(values[ME_RAW_KEY - 1], isnull[ME_RAW_KEY - 1], &error->key_len);
+		error->value = copy_bytes(values[ME_RAW_VALUE - 1], isnull[ME_RAW_VALUE - 1], &error->value_len);
+		errors = lappend(errors, error);
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return errors;
+}
+
+void
+message_error_delete(Oid target, int32 partition, int64 offset)
+{
+	Relation	rel;
+	ScanKeyData keys[3];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
+	ScanKeyInit(&keys[0], ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	ScanKeyInit(&keys[1], ME_PARTITION, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(partition));
+	ScanKeyInit(&keys[2], ME_OFFSET, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(offset));
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		CatalogTupleDelete(rel, &tuple->t_self);
+	systable_endscan(scan);
+	table_close(rel, RowExclusiveLock);
+	if (HeapTupleIsValid(tuple))
 		CommandCounterIncrement();
 }

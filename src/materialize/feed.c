@@ -519,7 +519,10 @@ feed_pending(Feed *feed)
 	return n;
 }
 
-/* Later messages of a key clear its errors (case X12). */
+/*
+ * Later messages of a key clear its errors (case X12), and a message that stopped the
+ * table is no error any more once it goes in.
+ */
 static void
 supersede_errors(Feed *feed)
 {
@@ -530,6 +533,7 @@ supersede_errors(Feed *feed)
 		const Change *change = &feed->batch->changes[i];
 
 		CHECK_FOR_INTERRUPTS();
+		message_error_delete(feed->target, change->partition, change->offset);
 		message_errors_supersede(feed->target, apply_key_text(feed->source.map, change->values, change->isnull),
 								 change->partition, change->offset);
 	}
