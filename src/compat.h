@@ -32,4 +32,37 @@
 #define vacuum_delay_point_compat() vacuum_delay_point()
 #endif
 
+/* 17 looks at statistics for the length of arrays, so it needs the planner's root */
+#if PG_VERSION_NUM >= 170000
+#define estimate_array_length_compat(root, array) estimate_array_length(root, array)
+#else
+#define estimate_array_length_compat(root, array) estimate_array_length(array)
+#endif
+
+/* 18 lets index scans count their searches */
+#if PG_VERSION_NUM >= 180000
+#define index_beginscan_compat(heap, index, snapshot, nkeys) \
+	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
+#else
+#define index_beginscan_compat(heap, index, snapshot, nkeys) \
+	index_beginscan(heap, index, snapshot, nkeys, 0)
+#endif
+
+/* 16 lets make_range fail softly */
+#if PG_VERSION_NUM >= 160000
+#define make_range_compat(typcache, lower, upper) make_range(typcache, lower, upper, false, NULL)
+#else
+#define make_range_compat(typcache, lower, upper) make_range(typcache, lower, upper, false)
+#endif
+
+/* 16 keeps the user whose rights count in the plan node, before it is in the range table */
+#if PG_VERSION_NUM >= 160000
+#define foreign_scan_user(plan, estate) \
+	(OidIsValid((plan)->checkAsUser) ? (plan)->checkAsUser : GetUserId())
+#else
+#define foreign_scan_user(plan, estate) \
+	(OidIsValid(exec_rt_fetch((plan)->scan.scanrelid, estate)->checkAsUser) ? \
+	 exec_rt_fetch((plan)->scan.scanrelid, estate)->checkAsUser : GetUserId())
+#endif
+
 #endif							/* UK_COMPAT_H */
