@@ -121,21 +121,21 @@
 #define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel)
 #endif
 
+/* 16 has one function for all kinds of objects */
+#if PG_VERSION_NUM >= 160000
+#define relation_ownercheck_compat(relid, role) object_ownercheck(RelationRelationId, relid, role)
+#define database_ownercheck_compat(dbid, role) object_ownercheck(DatabaseRelationId, dbid, role)
+#else
+#define relation_ownercheck_compat(relid, role) pg_class_ownercheck(relid, role)
+#define database_ownercheck_compat(dbid, role) pg_database_ownercheck(dbid, role)
+#endif
+
 /* 15 wants shared memory asked for in a hook; 14 has none and takes it in _PG_init */
 #if PG_VERSION_NUM >= 150000
 #define request_shmem_compat(previous, request) \
 	((previous) = shmem_request_hook, shmem_request_hook = (request))
 #else
 #define request_shmem_compat(previous, request) ((previous) = NULL, (request) ())
-#endif
-
-/* 16 made one function of the ownership checks */
-#if PG_VERSION_NUM >= 160000
-#define relation_ownercheck_compat(relid, roleid) object_ownercheck(RelationRelationId, relid, roleid)
-#define database_ownercheck_compat(dbid, roleid) object_ownercheck(DatabaseRelationId, dbid, roleid)
-#else
-#define relation_ownercheck_compat(relid, roleid) pg_class_ownercheck(relid, roleid)
-#define database_ownercheck_compat(dbid, roleid) pg_database_ownercheck(dbid, roleid)
 #endif
 
 /* 17 lets a resource owner free a set; ours live as long as their worker */

@@ -274,17 +274,9 @@ headers_to_array(MetadataReader *reader, const KafkaHeader *headers, int n)
 static Datum
 read_headers(MetadataReader *reader, const KafkaRecord *record)
 {
-	const KafkaHeader *headers = record->headers;
-	int			n = record->nheaders;
+	KafkaHeader *headers = NULL;
+	int			n = kafka_record_headers(record, &headers);
 
-	/* a copy of a record brings its headers along */
-	if (record->message)
-	{
-		KafkaHeader *list;
-
-		n = kafka_record_headers(record, &list);
-		headers = list;
-	}
 	return reader->type == JSONBOID ? headers_to_jsonb(headers, n) : headers_to_array(reader, headers, n);
 }
 
