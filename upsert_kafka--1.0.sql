@@ -210,3 +210,75 @@ CREATE EVENT TRIGGER upsert_kafka_follow_drop ON sql_drop EXECUTE FUNCTION follo
 COMMENT ON EVENT TRIGGER upsert_kafka_follow_drop IS 'drops what belongs to dropped maintained tables';
 
 -- === workers ===================================================================
+
+CREATE FUNCTION wake_workers() RETURNS trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_wake_workers' LANGUAGE C;
+COMMENT ON FUNCTION wake_workers() IS 'lets workers look at the registrations again after commit';
+
+-- for rows that do not come through our functions, such as those of a restore
+CREATE TRIGGER wake_workers AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON maintained_table
+	FOR EACH STATEMENT EXECUTE FUNCTION wake_workers();
+
+CREATE FUNCTION wait_for(target regclass, timeout interval DEFAULT NULL) RETURNS boolean
+AS 'MODULE_PATHNAME', 'upsert_kafka_wait_for' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION wait_for(regclass, interval) IS 'waits until all that is committed in the topic now has been applied';
+
+CREATE FUNCTION pause(target regclass) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_pause' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION pause(regclass) IS 'keeps a maintained table as it is until resume';
+
+CREATE FUNCTION resume(target regclass, accept_data_loss boolean DEFAULT false) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_resume' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION resume(regclass, boolean) IS 'lets a paused, stopped or restored maintained table go on';
+
+CREATE FUNCTION refresh(target regclass) RETURNS bigint
+AS 'MODULE_PATHNAME', 'upsert_kafka_refresh' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION refresh(regclass) IS 'applies what the topic holds now, in this session; returns the number of messages';
+
+CREATE FUNCTION skip(target regclass, partition integer, "offset" bigint) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_skip' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION skip(regclass, integer, bigint) IS 'records the message at which a table has stopped as skipped, and goes on after it';
+
+CREATE FUNCTION retry_errors(target regclass) RETURNS bigint
+AS 'MODULE_PATHNAME', 'upsert_kafka_retry_errors' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION retry_errors(regclass) IS 'applies recorded errors again, at their place; returns how many went in';
+
+CREATE FUNCTION rebuild(target regclass, discard_history boolean DEFAULT false) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_rebuild' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION rebuild(regclass, boolean) IS 'reads the topic of a maintained table anew from its start';
+
+CREATE FUNCTION worker_progress(OUT target oid, OUT pid integer, OUT lag_messages bigint, OUT end_offsets bigint[],
+	OUT rows_per_second double precision, OUT eta interval, OUT messages bigint, OUT bytes bigint, OUT memory bigint,
+	OUT last_error text, OUT last_error_at timestamptz) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'upsert_kafka_worker_progress' LANGUAGE C VOLATILE ROWS 10;
+COMMENT ON FUNCTION worker_progress() IS 'what workers tell about tables of this database; see the view progress';
+
+-- One row per partition; columns from rows_per_second on are of the table as a whole.
+CREATE VIEW progress WITH (security_barrier) AS
+SELECT t.target,
+	p.partition,
+	CASE WHEN upsert_kafka.registration_is_copy(t.target, t.system_identifier, t.database_oid)
+		THEN 'restored' ELSE t.state END AS phase,
+	p.position,
+	greatest(w.end_offsets[p.partition], p.position) AS end_offset,
+	greatest(w.end_offsets[p.partition] - p.position, 0) AS lag_messages,
+	CASE WHEN w.end_offsets[p.partition] > p.position AND p.last_timestamp >= 0
+		THEN greatest(extract(epoch FROM pg_catalog.clock_timestamp())::double precision - p.last_timestamp / 1000.0, 0)
+		WHEN w.end_offsets[p.partition] <= p.position THEN 0 END AS lag_seconds,
+	w.rows_per_second,
+	w.eta,
+	w.messages,
+	(SELECT pg_catalog.count(*) FROM upsert_kafka.message_error e
+	 WHERE e.target = t.target AND e.superseded_offset IS NULL) AS errors,
+	w.memory,
+	w.pid AS worker,
+	w.last_error,
+	w.last_error_at
+FROM upsert_kafka.maintained_table t
+	LEFT JOIN upsert_kafka.position_state s ON s.target = t.target
+	LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(s.partitions), pg_catalog.unnest(s.next_offsets), pg_catalog.unnest(s.last_timestamps))
+		AS p (partition, position, last_timestamp) ON true
+	LEFT JOIN upsert_kafka.worker_progress() w ON w.target = t.target
+WHERE pg_catalog.has_table_privilege(t.target, 'SELECT');
+COMMENT ON VIEW progress IS 'how far maintained tables are, partition by partition';
+GRANT SELECT ON progress TO PUBLIC;

@@ -30,6 +30,9 @@ typedef struct FeedStats
 	int64		bytes;
 	int64		errors;
 	int64		lag_messages;	/* at last look at the watermarks, -1 unknown */
+	int			nends;
+	const int64 *ends;			/* by partition: stable end at that look, -1
+								 * unknown; NULL: never looked */
 	int64		last_timestamp; /* Kafka timestamp (ms) of the last applied message */
 	Size		memory;
 } FeedStats;
