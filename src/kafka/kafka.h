@@ -16,6 +16,8 @@
 #ifndef UK_KAFKA_H
 #define UK_KAFKA_H
 
+#include "compat.h"
+
 /* Properties of one client: a server's options with the user mapping's on top. */
 typedef struct KafkaConfig
 {
@@ -74,7 +76,10 @@ typedef struct KafkaRecord
 	Size		key_len;
 	const char *value;
 	Size		value_len;
-	void	   *message;		/* for kafka_record_headers */
+	void	   *message;		/* for kafka_record_headers; NULL: a copy of the
+								 * record, whose headers are the two below */
+	const struct KafkaHeader *headers;
+	int			nheaders;
 } KafkaRecord;
 
 typedef struct KafkaHeader
