@@ -44,24 +44,6 @@
 #define vacuum_delay_point_compat() vacuum_delay_point()
 #endif
 
-<<<<<<< HEAD
-=======
-/* 15 wants shared memory asked for in a hook; 14 has none and takes it in _PG_init */
-#if PG_VERSION_NUM >= 150000
-#define request_shmem_compat(previous, request) \
-	((previous) = shmem_request_hook, shmem_request_hook = (request))
-#else
-#define request_shmem_compat(previous, request) ((previous) = NULL, (request) ())
-#endif
-
-/* 17 lets a resource owner free a set; ours live as long as their worker */
-#if PG_VERSION_NUM >= 170000
-#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(NULL, nevents)
-#else
-#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
-#endif
-
->>>>>>> worker
 /* 15 turned tuplesort's randomAccess flag into a set of options */
 #if PG_VERSION_NUM >= 150000
 #define TUPLESORT_RANDOMACCESS_compat TUPLESORT_RANDOMACCESS
@@ -137,7 +119,15 @@
 #define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel, false)
 #elif PG_VERSION_NUM >= 140000
 #define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel)
-<<<<<<< HEAD
+#endif
+
+/* 16 has one function for all kinds of objects */
+#if PG_VERSION_NUM >= 160000
+#define relation_ownercheck_compat(relid, role) object_ownercheck(RelationRelationId, relid, role)
+#define database_ownercheck_compat(dbid, role) object_ownercheck(DatabaseRelationId, dbid, role)
+#else
+#define relation_ownercheck_compat(relid, role) pg_class_ownercheck(relid, role)
+#define database_ownercheck_compat(dbid, role) pg_database_ownercheck(dbid, role)
 #endif
 
 /* 15 wants shared memory asked for in a hook; 14 has none and takes it in _PG_init */
@@ -148,22 +138,11 @@
 #define request_shmem_compat(previous, request) ((previous) = NULL, (request) ())
 #endif
 
-/* 16 made one function of the ownership checks */
-#if PG_VERSION_NUM >= 160000
-#define relation_ownercheck_compat(relid, roleid) object_ownercheck(RelationRelationId, relid, roleid)
-#define database_ownercheck_compat(dbid, roleid) object_ownercheck(DatabaseRelationId, dbid, roleid)
-#else
-#define relation_ownercheck_compat(relid, roleid) pg_class_ownercheck(relid, roleid)
-#define database_ownercheck_compat(dbid, roleid) pg_database_ownercheck(dbid, roleid)
-#endif
-
 /* 17 lets a resource owner free a set; ours live as long as their worker */
 #if PG_VERSION_NUM >= 170000
 #define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(NULL, nevents)
 #else
 #define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
-=======
->>>>>>> worker
 #endif
 
 #endif							/* UK_COMPAT_H */
