@@ -8,6 +8,11 @@
 #ifndef UK_COMPAT_H
 #define UK_COMPAT_H
 
+/* 18 took it away for pg_noreturn, which goes in front of a declaration */
+#ifndef pg_attribute_noreturn
+#define pg_attribute_noreturn() __attribute__((noreturn))
+#endif
+
 /* 17 added fdw_restrictinfo, 18 disabled_nodes */
 #if PG_VERSION_NUM >= 180000
 #define create_foreignscan_path_compat(root, rel, target, rows, startup, total, pathkeys, outer, outerpath, private) \
@@ -18,15 +23,6 @@
 #else
 #define create_foreignscan_path_compat(root, rel, target, rows, startup, total, pathkeys, outer, outerpath, private) \
 	create_foreignscan_path(root, rel, target, rows, startup, total, pathkeys, outer, outerpath, private)
-#endif
-
-/* 16 has one function for all kinds of objects */
-#if PG_VERSION_NUM >= 160000
-#define relation_ownercheck_compat(relid, role) object_ownercheck(RelationRelationId, relid, role)
-#define database_ownercheck_compat(dbid, role) object_ownercheck(DatabaseRelationId, dbid, role)
-#else
-#define relation_ownercheck_compat(relid, role) pg_class_ownercheck(relid, role)
-#define database_ownercheck_compat(dbid, role) pg_database_ownercheck(dbid, role)
 #endif
 
 /* 16 gave stringToQualifiedNameList an ErrorSaveContext */
@@ -48,21 +44,6 @@
 #define vacuum_delay_point_compat() vacuum_delay_point()
 #endif
 
-/* 15 wants shared memory asked for in a hook; 14 has none and takes it in _PG_init */
-#if PG_VERSION_NUM >= 150000
-#define request_shmem_compat(previous, request) \
-	((previous) = shmem_request_hook, shmem_request_hook = (request))
-#else
-#define request_shmem_compat(previous, request) ((previous) = NULL, (request) ())
-#endif
-
-/* 17 lets a resource owner free a set; ours live as long as their worker */
-#if PG_VERSION_NUM >= 170000
-#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(NULL, nevents)
-#else
-#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
-#endif
-
 /* 15 turned tuplesort's randomAccess flag into a set of options */
 #if PG_VERSION_NUM >= 150000
 #define TUPLESORT_RANDOMACCESS_compat TUPLESORT_RANDOMACCESS
@@ -70,11 +51,6 @@
 #else
 #define TUPLESORT_RANDOMACCESS_compat true
 #define TUPLESORT_NONE_compat false
-#endif
-
-/* 15 made hash memory a function of its own in bytes; before it: kB */
-#if PG_VERSION_NUM < 150000
-#define get_hash_memory_limit() ((size_t) get_hash_mem() * 1024)
 #endif
 
 /* 16 moved the user whose rights count from the range table entry to the plan node */
@@ -102,8 +78,7 @@
 #endif
 
 /*
- * 16 moved permissions out of range table entries (and computes generated columns'
- * dependencies by itself), 18 made pruned relations known here.
+ * 16 moved permissions out of range table entries, 18 made pruned relations known here.
  */
 #if PG_VERSION_NUM >= 180000
 #define ExecInitRangeTable_compat(estate, rtable, perminfos) \
@@ -130,13 +105,6 @@
 	ExecInsertIndexTuples(rri, slot, estate, false, false, NULL, NIL)
 #endif
 
-/* 14 wants to be told which generated columns an update recomputes; later minors find out */
-#if PG_VERSION_NUM >= 150000
-#define fill_extraUpdatedCols_compat(rte, rel) ((void) 0)
-#else
-#define fill_extraUpdatedCols_compat(rte, rel) fill_extraUpdatedCols(rte, rel)
-#endif
-
 /* 18 added the statistics of index scans */
 #if PG_VERSION_NUM >= 180000
 #define index_beginscan_compat(heap, index, snapshot, nkeys) \
@@ -151,6 +119,30 @@
 #define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel, false)
 #elif PG_VERSION_NUM >= 140000
 #define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel)
+#endif
+
+/* 15 wants shared memory asked for in a hook; 14 has none and takes it in _PG_init */
+#if PG_VERSION_NUM >= 150000
+#define request_shmem_compat(previous, request) \
+	((previous) = shmem_request_hook, shmem_request_hook = (request))
+#else
+#define request_shmem_compat(previous, request) ((previous) = NULL, (request) ())
+#endif
+
+/* 16 made one function of the ownership checks */
+#if PG_VERSION_NUM >= 160000
+#define relation_ownercheck_compat(relid, roleid) object_ownercheck(RelationRelationId, relid, roleid)
+#define database_ownercheck_compat(dbid, roleid) object_ownercheck(DatabaseRelationId, dbid, roleid)
+#else
+#define relation_ownercheck_compat(relid, roleid) pg_class_ownercheck(relid, roleid)
+#define database_ownercheck_compat(dbid, roleid) pg_database_ownercheck(dbid, roleid)
+#endif
+
+/* 17 lets a resource owner free a set; ours live as long as their worker */
+#if PG_VERSION_NUM >= 170000
+#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(NULL, nevents)
+#else
+#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
 #endif
 
 #endif							/* UK_COMPAT_H */

@@ -556,7 +556,7 @@ normalizer_next(Normalizer *normalizer, Datum *values, bool *isnull)
 	TupleTableSlot *slot = normalizer->next_slot;
 	int			natts = normalizer->table->natts;
 
-	if (!tuplesort_gettupleslot(normalizer->changes, true, true, slot, NULL))
+	if (!tuplesort_gettupleslot(normalizer->changes, true, false, slot, NULL))
 		return false;
 	slot_getsomeattrs(slot, natts);
 	memcpy(values, slot->tts_values, sizeof(Datum) * natts);

@@ -219,6 +219,7 @@ record_sort_begin(const RecordSortLayout *layout, int work_kb, bool rewindable)
 		collations[i] = column->collation;
 	}
 	sort->layout = layout;
+	sort->cxt = CurrentMemoryContext;
 	sort->rewindable = rewindable;
 	sort->state = tuplesort_begin_heap(layout->desc, n, attnums, operators, collations, nulls_first,
 									   work_kb, NULL,
@@ -254,10 +255,13 @@ record_sort_perform(RecordSort *sort)
 bool
 record_sort_next(RecordSort *sort, TupleTableSlot *slot)
 {
-	if (!tuplesort_gettupleslot(sort->state, true, true, slot, NULL))
-		return false;
-	slot_getallattrs(slot);
-	return true;
+	MemoryContext old = MemoryContextSwitchTo(sort->cxt);
+	bool		found = tuplesort_gettupleslot(sort->state, true, true, slot, NULL);
+
+	MemoryContextSwitchTo(old);
+	if (found)
+		slot_getallattrs(slot);
+	return found;
 }
 
 TupleTableSlot *

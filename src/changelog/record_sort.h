@@ -57,6 +57,7 @@ extern RecordSortLayout *record_sort_layout_time(void);
 typedef struct RecordSort
 {
 	const RecordSortLayout *layout;
+	MemoryContext cxt;
 	Tuplesortstate *state;
 	TupleTableSlot *put_slot;
 	bool		rewindable;
@@ -68,7 +69,7 @@ extern void record_sort_put(RecordSort *sort, const Datum *keys, int32 partition
 							const StoredRecord *stored);
 extern void record_sort_perform(RecordSort *sort);
 
-/* Next tuple as a copy that the slot owns; false at the end. */
+/* Next tuple as a copy that the slot owns, in the sort's context; false at the end. */
 extern bool record_sort_next(RecordSort *sort, TupleTableSlot *slot);
 extern TupleTableSlot *record_sort_make_slot(const RecordSortLayout *layout);
 extern void record_sort_end(RecordSort *sort);

@@ -10,6 +10,7 @@
 #include "executor/executor.h"
 #include "fdw/topic_quals.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/array.h"
 #include "utils/builtins.h"

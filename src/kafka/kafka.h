@@ -16,6 +16,8 @@
 #ifndef UK_KAFKA_H
 #define UK_KAFKA_H
 
+#include "compat.h"
+
 /* Properties of one client: a server's options with the user mapping's on top. */
 typedef struct KafkaConfig
 {

@@ -121,7 +121,6 @@ table_writer_open(Oid relid, Oid index)
 	addRTEPermissionInfo(&perminfos, rte)->updatedCols = columns;
 #else
 	rte->updatedCols = columns;
-	fill_extraUpdatedCols_compat(rte, rel);
 #endif
 	ExecInitRangeTable_compat(writer->estate, list_make1(rte), perminfos);
 	(void) perminfos;
