@@ -257,28 +257,28 @@ COMMENT ON FUNCTION worker_progress() IS 'what workers tell about tables of this
 CREATE VIEW progress WITH (security_barrier) AS
 SELECT t.target,
 	p.partition,
-	CASE WHEN t.system_identifier <> (SELECT c.system_identifier FROM pg_catalog.pg_control_system() c)
-		OR t.database_oid <> (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())
+	CASE WHEN upsert_kafka.registration_is_copy(t.target, t.system_identifier, t.database_oid)
 		THEN 'restored' ELSE t.state END AS phase,
 	p.position,
 	greatest(w.end_offsets[p.partition], p.position) AS end_offset,
 	greatest(w.end_offsets[p.partition] - p.position, 0) AS lag_messages,
 	CASE WHEN w.end_offsets[p.partition] > p.position AND p.last_timestamp >= 0
-		THEN greatest(extract(epoch FROM pg_catalog.clock_timestamp())::double precision - p.last_timestamp / 1000.0::double precision, 0)
+		THEN greatest(extract(epoch FROM pg_catalog.clock_timestamp())::double precision - p.last_timestamp / 1000.0, 0)
 		WHEN w.end_offsets[p.partition] <= p.position THEN 0 END AS lag_seconds,
 	w.rows_per_second,
 	w.eta,
 	w.messages,
-	(SELECT count(*) FROM message_error e WHERE e.target = t.target) AS errors,
+	(SELECT pg_catalog.count(*) FROM upsert_kafka.message_error e
+	 WHERE e.target = t.target AND e.superseded_offset IS NULL) AS errors,
 	w.memory,
 	w.pid AS worker,
 	w.last_error,
 	w.last_error_at
-FROM maintained_table t
-	LEFT JOIN position_state s ON s.target = t.target
+FROM upsert_kafka.maintained_table t
+	LEFT JOIN upsert_kafka.position_state s ON s.target = t.target
 	LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(s.partitions), pg_catalog.unnest(s.next_offsets), pg_catalog.unnest(s.last_timestamps))
 		AS p (partition, position, last_timestamp) ON true
-	LEFT JOIN worker_progress() w ON w.target = t.target
+	LEFT JOIN upsert_kafka.worker_progress() w ON w.target = t.target
 WHERE pg_catalog.has_table_privilege(t.target, 'SELECT');
 COMMENT ON VIEW progress IS 'how far maintained tables are, partition by partition';
 GRANT SELECT ON progress TO PUBLIC;

@@ -575,6 +575,44 @@ table_state_set(Oid target, TableState state, int sqlerrcode, const char *detail
 	(void) registration_modify(target, values, isnull, replace);
 }
 
+bool
+registration_error_get(Oid target, RegistrationError *error)
+{
+	Relation	rel;
+	HeapTuple	tuple;
+	Datum		values[MT_NATTS];
+	bool		isnull[MT_NATTS];
+	bool		found = false;
+
+	catalog_ids_require();
+	memset(error, 0, sizeof(*error));
+	error->partition = -1;
+	error->offset = -1;
+	rel = table_open(catalog_ids.maintained_table, AccessShareLock);
+	tuple = row_of_target(rel, catalog_ids.maintained_table_pkey, target);
+	if (HeapTupleIsValid(tuple))
+	{
+		heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
+		found = !isnull[MT_ERROR_SQLSTATE - 1];
+		if (found)
+		{
+			const char *state = TextDatumGetCString(values[MT_ERROR_SQLSTATE - 1]);
+
+			if (strlen(state) == 5)
+				error->sqlerrcode = MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4]);
+		}
+		error->message = found && !isnull[MT_ERROR_MESSAGE - 1] ?
+			TextDatumGetCString(values[MT_ERROR_MESSAGE - 1]) : pstrdup("");
+		if (found && !isnull[MT_ERROR_PARTITION - 1])
+			error->partition = DatumGetInt32(values[MT_ERROR_PARTITION - 1]);
+		if (found && !isnull[MT_ERROR_OFFSET - 1])
+			error->offset = DatumGetInt64(values[MT_ERROR_OFFSET - 1]);
+		heap_freetuple(tuple);
+	}
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
 static void
 delete_rows_of_target(Oid relid, Oid index, Oid target)
 {
@@ -849,6 +887,14 @@ message_error_record(Oid target, const MessageError *error)
 	systable_endscan(scan);
 	heap_freetuple(tuple);
 	table_close(rel, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
+void
+message_errors_forget(Oid target)
+{
+	catalog_ids_require();
+	delete_rows_of_target(catalog_ids.message_error, catalog_ids.message_error_pkey, target);
 	CommandCounterIncrement();
 }
 

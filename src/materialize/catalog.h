@@ -107,6 +107,16 @@ extern const char *table_state_name(TableState state);
 extern void table_state_set(Oid target, TableState state, int sqlerrcode, const char *detail,
 							int32 partition, int64 offset);
 
+/* The error columns; palloc'd.  False: no error is recorded. */
+typedef struct RegistrationError
+{
+	int			sqlerrcode;
+	char	   *message;
+	int32		partition;		/* -1: the table as a whole */
+	int64		offset;
+} RegistrationError;
+extern bool registration_error_get(Oid target, RegistrationError *error);
+
 /* A row of the errors table; raw bytes may be NULL = Kafka null. */
 typedef struct MessageError
 {
@@ -132,6 +142,7 @@ extern void message_error_record(Oid target, const MessageError *error);
  */
 extern List *message_errors_get(Oid target);
 extern void message_error_delete(Oid target, int32 partition, int64 offset);
+extern void message_errors_forget(Oid target);	/* all of them, before a rebuild */
 
 /* Mark errors of these keys superseded by a later message (case X12). */
 extern bool message_errors_exist(Oid target);

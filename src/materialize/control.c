@@ -8,9 +8,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_type.h"
 #include "compat.h"
-#include "executor/spi.h"
 #include "fdw/options.h"
 #include "fmgr.h"
 #include "kafka/kafka.h"
@@ -22,7 +20,6 @@
 #include "storage/latch.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -98,79 +95,17 @@ take_and_reread(Oid target)
 	return maintained_table_require(target);
 }
 
-/* --- the error columns of a registration -------------------------------------------- */
-
-/*
- * Reads them as the owner of the catalog, whoever calls.  palloc'd in
- * CurrentMemoryContext; *message NULL: no error is recorded.
- */
-static void
-registration_error(Oid target, char **message, int *sqlerrcode, int32 *partition, int64 *offset)
-{
-	MemoryContext context = CurrentMemoryContext;
-	Oid			catalog = get_relname_relid("maintained_table", get_namespace_oid("upsert_kafka", false));
-	Oid			user;
-	int			sec_context;
-	int			nest;
-	Oid			types[1] = {OIDOID};
-	Datum		args[1] = {ObjectIdGetDatum(target)};
-	HeapTuple	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(catalog));
-	Oid			owner;
-
-	*message = NULL;
-	*sqlerrcode = 0;
-	*partition = -1;
-	*offset = -1;
-	if (!HeapTupleIsValid(class_tuple))
-		return;
-	owner = ((Form_pg_class) GETSTRUCT(class_tuple))->relowner;
-	ReleaseSysCache(class_tuple);
-
-	GetUserIdAndSecContext(&user, &sec_context);
-	SetUserIdAndSecContext(owner, sec_context | SECURITY_LOCAL_USERID_CHANGE);
-	nest = NewGUCNestLevel();
-	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-	SPI_connect();
-	if (SPI_execute_with_args("SELECT error_message, error_sqlstate, error_partition, error_offset"
-							  " FROM upsert_kafka.maintained_table WHERE target OPERATOR(pg_catalog.=) $1",
-							  1, types, args, NULL, true, 1) == SPI_OK_SELECT && SPI_processed == 1)
-	{
-		HeapTuple	tuple = SPI_tuptable->vals[0];
-		TupleDesc	desc = SPI_tuptable->tupdesc;
-		char	   *text = SPI_getvalue(tuple, desc, 1);
-		char	   *state = SPI_getvalue(tuple, desc, 2);
-		bool		isnull;
-		Datum		value;
-
-		if (text != NULL)
-			*message = MemoryContextStrdup(context, text);
-		if (state != NULL && strlen(state) == 5)
-			*sqlerrcode = MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4]);
-		value = SPI_getbinval(tuple, desc, 3, &isnull);
-		if (!isnull)
-			*partition = DatumGetInt32(value);
-		value = SPI_getbinval(tuple, desc, 4, &isnull);
-		if (!isnull)
-			*offset = DatumGetInt64(value);
-	}
-	SPI_finish();
-	AtEOXact_GUC(true, nest);
-	SetUserIdAndSecContext(user, sec_context);
-}
+/* --- states ------------------------------------------------------------------------ */
 
 void
 table_state_error(const MaintainedTable *table)
 {
 	char	   *name = get_rel_name(table->target);
 	TableState	state = table->foreign_copy ? TABLE_RESTORED : table->state;
-	char	   *message;
-	int			sqlerrcode;
-	int32		partition;
-	int64		offset;
+	RegistrationError error;
+	bool		has_error = registration_error_get(table->target, &error);
 	const char *hint = NULL;
 
-	registration_error(table->target, &message, &sqlerrcode, &partition, &offset);
 	switch (state)
 	{
 		case TABLE_BACKFILL:
@@ -197,9 +132,7 @@ table_state_error(const MaintainedTable *table)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("maintained table \"%s\" does not move forward: its state is \"%s\"",
 					name, table_state_name(state)),
-			 message != NULL && partition >= 0 ?
-			 errdetail("Partition %d, offset %lld: %s", partition, (long long) offset, message) :
-			 message != NULL ? errdetail("%s", message) : 0,
+			 has_error ? errdetail("%s", error.message) : 0,
 			 errhint("%s", hint)));
 }
 
@@ -367,42 +300,9 @@ upsert_kafka_retry_errors(PG_FUNCTION_ARGS)
 /* --- skip ----------------------------------------------------------------------------------- */
 
 /*
- * The message at one offset, for the record.  False if the topic no longer has
- * it.  Its bytes live until the consumer is released.
+ * The message itself was recorded, with its bytes, when the table stopped at it: all
+ * that is left to do is to read on after it.
  */
-static bool
-fetch_one(KafkaConsumer *consumer, const KafkaConfig *config, const char *topic, int32 partition,
-		  int64 offset, KafkaRecord *record)
-{
-	KafkaRange *range = palloc0(sizeof(KafkaRange));
-	TimestampTz until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), config->timeout_ms);
-	int64		low;
-
-	range->topic = topic;
-	range->partition = partition;
-	range->start = offset;
-	range->end = offset + 1;
-	kafka_query_offsets(consumer, 1, range, &low, NULL);
-	if (low > offset)
-		return false;
-
-	kafka_consume_start(consumer, range, 1);
-	while (!range->done)
-	{
-		int			out_of_range = -1;
-
-		CHECK_FOR_INTERRUPTS();
-		if (kafka_consume(consumer, record, 1, 100, false, &out_of_range) > 0)
-			return true;
-		if (GetCurrentTimestamp() > until)
-			ereport(ERROR,
-					(errcode(ERRCODE_FDW_UNABLE_TO_ESTABLISH_CONNECTION),
-					 errmsg("timed out reading topic \"%s\", partition %d, offset %lld", topic,
-							partition, (long long) offset)));
-	}
-	return false;
-}
-
 Datum
 upsert_kafka_skip(PG_FUNCTION_ARGS)
 {
@@ -412,56 +312,29 @@ upsert_kafka_skip(PG_FUNCTION_ARGS)
 	MaintainedTable *table;
 	Positions  *positions;
 	Position   *position = NULL;
-	TopicTable *topic;
-	KafkaConfig *config;
-	KafkaConsumer *consumer;
-	KafkaRecord record;
-	MessageError error = {0};
-	char	   *message;
-	int			sqlerrcode;
-	int32		stop_partition;
-	int64		stop_offset;
+	RegistrationError error;
 
 	(void) require_owner(target, "upsert_kafka.skip()");
 	table = take_and_reread(target);
 	if (table->foreign_copy)
 		table_state_error(table);
 
-	registration_error(target, &message, &sqlerrcode, &stop_partition, &stop_offset);
+	(void) registration_error_get(target, &error);
 	positions = positions_get(target);
 	for (int i = 0; positions != NULL && i < positions->n; i++)
 		if (positions->positions[i].partition == partition)
 			position = &positions->positions[i];
-	if (table->state != TABLE_STOPPED || stop_partition != partition || stop_offset != offset ||
+	if (table->state != TABLE_STOPPED || error.partition != partition || error.offset != offset ||
 		position == NULL || position->next_offset > offset)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("maintained table \"%s\" has not stopped at partition %d, offset %lld",
 						get_rel_name(target), partition, (long long) offset),
-				 table->state == TABLE_STOPPED && stop_partition >= 0 ?
-				 errdetail("It has stopped at partition %d, offset %lld.", stop_partition,
-						   (long long) stop_offset) :
+				 table->state == TABLE_STOPPED && error.partition >= 0 ?
+				 errdetail("It has stopped at partition %d, offset %lld.", error.partition,
+						   (long long) error.offset) :
 				 errdetail("Its state is \"%s\".", table_state_name(table->state)),
 				 errhint("The view upsert_kafka.tables shows where a table has stopped.")));
-
-	topic = source_topic(table, &config);
-	consumer = kafka_consumer_acquire(config, 0, CurrentMemoryContext);
-	error.topic = topic->topic;
-	error.partition = partition;
-	error.offset = offset;
-	error.timestamp = -1;
-	error.sqlerrcode = sqlerrcode;
-	error.message = psprintf("skipped by hand: %s", message != NULL ? message : "");
-	if (fetch_one(consumer, config, topic->topic, partition, offset, &record))
-	{
-		error.timestamp = record.timestamp;
-		error.key = record.key;
-		error.key_len = record.key_len;
-		error.value = record.value;
-		error.value_len = record.value_len;
-	}
-	message_error_record(target, &error);
-	kafka_consumer_release(consumer);
 
 	position->next_offset = offset + 1;
 	positions_set(target, positions);

@@ -44,6 +44,7 @@ struct Feed
 	bool		working_moved;
 	int			nranges;
 	KafkaRange *ranges;
+	int64	   *ends;			/* by partition, at the last look */
 
 	int			max_records;
 	int			nrecords;
@@ -351,6 +352,8 @@ start_reading(Feed *feed)
 	low = palloc(npartitions * sizeof(int64));
 	end = palloc(npartitions * sizeof(int64));
 	kafka_query_offsets(feed->source.consumer, npartitions, feed->ranges, low, end);
+	feed->stats.ends = feed->ends = end;
+	feed->stats.nends = npartitions;
 
 	/* partitions that came later are read from their start, whatever the start mode is (H05) */
 	if (npartitions > stored->n)
@@ -728,7 +731,7 @@ feed_check_topic(Feed *feed)
 		result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	else
 	{
-		end = palloc(npartitions * sizeof(int64));
+		end = feed->ends;
 		kafka_query_offsets(feed->source.consumer, npartitions, feed->ranges, NULL, end);
 		feed->stats.lag_messages = 0;
 		for (int i = 0; i < npartitions; i++)
@@ -739,7 +742,6 @@ feed_check_topic(Feed *feed)
 			if (end[i] < next)
 				result = FEED_MOVED;
 		}
-		pfree(end);
 		if (result == FEED_MOVED)	/* ends before our position: recreated */
 			result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	}

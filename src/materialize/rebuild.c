@@ -6,9 +6,8 @@
 
 #include "executor/spi.h"
 #include "materialize/control.h"
-#include "miscadmin.h"
+#include "materialize/owner.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 
 /* Apply's own way to empty its tables: as their owner, past the guard trigger. */
@@ -17,9 +16,7 @@ truncate_as_owner(const MaintainedTable *table)
 {
 	StringInfoData sql;
 	Oid			parts[3] = {table->target, table->versions, table->origins};
-	Oid			user;
-	int			sec_context;
-	int			nest;
+	OwnerScope	scope;
 
 	initStringInfo(&sql);
 	for (int i = 0; i < lengthof(parts); i++)
@@ -31,11 +28,7 @@ truncate_as_owner(const MaintainedTable *table)
 													get_rel_name(parts[i])));
 	}
 
-	GetUserIdAndSecContext(&user, &sec_context);
-	SetUserIdAndSecContext(table->owner, sec_context | SECURITY_RESTRICTED_OPERATION);
-	nest = NewGUCNestLevel();
-	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
+	owner_enter(&scope, table->owner);
 	apply_in_progress = true;
 	PG_TRY();
 	{
@@ -49,8 +42,7 @@ truncate_as_owner(const MaintainedTable *table)
 		apply_in_progress = false;
 	}
 	PG_END_TRY();
-	AtEOXact_GUC(true, nest);
-	SetUserIdAndSecContext(user, sec_context);
+	owner_leave(&scope);
 }
 
 void

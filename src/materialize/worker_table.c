@@ -20,7 +20,6 @@
 #include "utils/timestamp.h"
 
 #define CHECK_TOPIC_MS		5000	/* between looks at partitions and watermarks */
-#define COLLECT_GAP_MS		5	/* a batch is complete when nothing came for so long */
 #define RETRY_FIRST_MS		1000	/* doubled with each failure .. */
 #define RETRY_MAX_MS		60000	/* .. up to this */
 #define RETRY_LOCK_MS		200 /* after a lock that somebody held for too long */
@@ -69,7 +68,7 @@ close_feed(ServedTable *table)
 	table->feed_context = NULL;
 	table->feed = NULL;
 	table->suspects = 0;
-	table->seen = 0;
+	table->fetch_at = 0;
 }
 
 void
@@ -82,7 +81,7 @@ served_table_free(ServedTable *table)
 bool
 served_table_listens(const ServedTable *table)
 {
-	return table->feed != NULL && !table->gone && table->retry_at == 0;
+	return table->feed != NULL && !table->gone && table->retry_at == 0 && table->fetch_at == 0;
 }
 
 static void
@@ -249,9 +248,7 @@ open_feed(ServedTable *table)
 	memset(&table->reported, 0, sizeof(table->reported));
 
 	begin_transaction();
-	PushActiveSnapshot(GetTransactionSnapshot());
 	table->feed = feed_open(table->target, table->feed_context);
-	PopActiveSnapshot();
 	commit_transaction();
 
 	table->check_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), CHECK_TOPIC_MS);
@@ -272,9 +269,7 @@ check_topic(ServedTable *table)
 
 	table->stage = STAGE_CHECK;
 	begin_transaction();
-	PushActiveSnapshot(GetTransactionSnapshot());
 	result = feed_check_topic(table->feed);
-	PopActiveSnapshot();
 	commit_transaction();
 
 	table->check_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), CHECK_TOPIC_MS);
@@ -288,35 +283,24 @@ check_topic(ServedTable *table)
 }
 
 /*
- * Records in hand, but a batch that is still growing may be worth waiting for:
- * at most batch_time after the last commit, and only while more keeps coming.
- * The first messages after a quiet time are applied at once.
+ * How long the next batch may collect: as long as this transaction has taken, so
+ * that under a steady trickle at most half the time goes into small transactions,
+ * and never longer than batch_time.  A message after a quiet time waits for nothing.
  */
-static bool
-still_collecting(ServedTable *table, int n, TimestampTz *wake_at)
+static void
+collect_next(ServedTable *table, int n, TimestampTz started)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	TimestampTz due = TimestampTzPlusMilliseconds(table->applied_at, uk_batch_time);
-	TimestampTz complete;
+	int64		us = Min(now - started, (int64) uk_batch_time * 1000);
 
-	if (n >= uk_batch_rows || table->suspects > 0 || now >= due)
-		return false;
-	if (n != table->seen)
-	{
-		table->seen = n;
-		table->seen_at = now;
-	}
-	complete = TimestampTzPlusMilliseconds(table->seen_at, COLLECT_GAP_MS);
-	if (now >= complete)
-		return false;
-	wake_at_most(wake_at, Min(due, complete));
-	return true;
+	table->fetch_at = n >= uk_batch_rows || table->suspects > 0 ? 0 : now + us;
 }
 
 static void
 apply_slice(ServedTable *table, int n)
 {
 	FeedResult	result;
+	TimestampTz started = GetCurrentTimestamp();
 
 	table->stage = STAGE_APPLY;
 	pgstat_report_activity(STATE_RUNNING,
@@ -325,9 +309,8 @@ apply_slice(ServedTable *table, int n)
 	result = feed_apply(table->feed, n);
 	commit_transaction();
 
-	table->applied_at = GetCurrentTimestamp();
-	table->seen = 0;
 	table->failures = 0;
+	collect_next(table, n, started);
 	switch (result)
 	{
 		case FEED_APPLIED:
@@ -339,11 +322,12 @@ apply_slice(ServedTable *table, int n)
 		case FEED_MOVED:
 			table->suspects = 0;
 			break;
-		case FEED_STOPPED:
+		case FEED_STOPPED:		/* what came before has been applied */
+			feed_applied(table->feed);
+			progress_update(table->entry, feed_stats(table->feed), &table->reported);
 			table->gone = true;
 			break;
-		case FEED_IDLE:			/* refresh() has the table just now */
-			table->retry_at = TimestampTzPlusMilliseconds(table->applied_at, RETRY_LOCK_MS);
+		case FEED_IDLE:
 			break;
 	}
 	worker_notify_applied();
@@ -353,17 +337,20 @@ apply_slice(ServedTable *table, int n)
 static void
 stop_table(ServedTable *table)
 {
+	MaintainedTable *registered;
+
 	table->stage = STAGE_STOP;
 	begin_transaction();
+	(void) maintained_table_lock(table->target, false);
 	PushActiveSnapshot(GetTransactionSnapshot());
-	if (table->stop_at_first && table->feed != NULL)
-		feed_stop_at_first(table->feed, table->stop_code, table->stop_message);
-	else
-	{
-		MaintainedTable *registered = maintained_table_get(table->target);
+	registered = maintained_table_get(table->target);
 
-		/* dropped, paused or stopped by somebody else in the meantime: all the better */
-		if (registered != NULL && !registered->foreign_copy && registered->state == TABLE_LIVE)
+	/* dropped, paused or stopped by somebody else in the meantime: all the better */
+	if (registered != NULL && !registered->foreign_copy && registered->state == TABLE_LIVE)
+	{
+		if (table->stop_at_first && table->feed != NULL)
+			feed_stop_at_first(table->feed, table->stop_code, table->stop_message);
+		else
 			table_state_set(table->target, TABLE_STOPPED, table->stop_code, table->stop_message, -1, -1);
 	}
 	PopActiveSnapshot();
@@ -401,16 +388,22 @@ advance(ServedTable *table, TimestampTz *wake_at)
 	}
 	wake_at_most(wake_at, table->check_at);
 
+	if (table->fetch_at > GetCurrentTimestamp())
+	{
+		wake_at_most(wake_at, table->fetch_at);
+		return false;
+	}
+	table->fetch_at = 0;
 	table->stage = STAGE_FETCH;
-	n = feed_fetch(table->feed, 0);
-	if (n == 0 || still_collecting(table, n, wake_at))
+	if (!feed_fetch(table->feed, 0))
 		return false;
 
+	n = feed_pending(table->feed);
 	if (table->suspects > 0)
 		n = Min(n, Max(table->suspects / 2, 1));
-	table->tried = Min(n, uk_batch_rows);
-	apply_slice(table, table->tried);
-	return !table->gone && table->retry_at == 0;
+	table->tried = n;
+	apply_slice(table, n);
+	return !table->gone;
 }
 
 bool

@@ -29,10 +29,7 @@ typedef struct ServedTable
 	FeedStats	reported;		/* what shared memory knows of the feed */
 	TimestampTz check_at;		/* next look at the topic */
 
-	/* collecting a batch while messages keep coming */
-	int			seen;			/* records in hand at the last look .. */
-	TimestampTz seen_at;		/* .. and when that number last changed */
-	TimestampTz applied_at;		/* last commit */
+	TimestampTz fetch_at;		/* a batch is collecting until then; 0: not */
 
 	/* failures */
 	TableStage	stage;
