@@ -145,4 +145,18 @@
 #define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
 #endif
 
+/* 17 looks at statistics for the length of arrays, so it needs the planner's root */
+#if PG_VERSION_NUM >= 170000
+#define estimate_array_length_compat(root, array) estimate_array_length(root, array)
+#else
+#define estimate_array_length_compat(root, array) estimate_array_length(array)
+#endif
+
+/* 16 lets make_range fail softly */
+#if PG_VERSION_NUM >= 160000
+#define make_range_compat(typcache, lower, upper) make_range(typcache, lower, upper, false, NULL)
+#else
+#define make_range_compat(typcache, lower, upper) make_range(typcache, lower, upper, false)
+#endif
+
 #endif							/* UK_COMPAT_H */

@@ -609,6 +609,7 @@ kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max, long timeo
 		{
 			consumer->waited_ms = 0;
 			handle->answered = true;
+			handle->last_error[0] = '\0';
 		}
 		if (n > 0 || moved)
 			break;

@@ -155,6 +155,21 @@ call_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		standard_ProcessUtility(pstmt, query, read_only_tree, context, params, env, dest, qc);
 }
 
+/* Run the command while the database is kept empty of workers. */
+static void
+call_utility_held(Oid database, PlannedStmt *pstmt, const char *query, bool read_only_tree,
+				  ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *env,
+				  DestReceiver *dest, QueryCompletion *qc)
+{
+	PG_ENSURE_ERROR_CLEANUP(database_release, ObjectIdGetDatum(database));
+	{
+		database_wait_empty(database);
+		call_utility(pstmt, query, read_only_tree, context, params, env, dest, qc);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(database_release, ObjectIdGetDatum(database));
+	database_release(0, ObjectIdGetDatum(database));
+}
+
 static void
 dbhold_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			   ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *env,
@@ -173,15 +188,7 @@ dbhold_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		database = database_wanted(stmt);
 
 	if (OidIsValid(database) && database_hold(database))
-	{
-		PG_ENSURE_ERROR_CLEANUP(database_release, ObjectIdGetDatum(database));
-		{
-			database_wait_empty(database);
-			call_utility(pstmt, query, read_only_tree, context, params, env, dest, qc);
-		}
-		PG_END_ENSURE_ERROR_CLEANUP(database_release, ObjectIdGetDatum(database));
-		database_release(0, ObjectIdGetDatum(database));
-	}
+		call_utility_held(database, pstmt, query, read_only_tree, context, params, env, dest, qc);
 	else
 		call_utility(pstmt, query, read_only_tree, context, params, env, dest, qc);
 
