@@ -121,6 +121,15 @@
 #define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel)
 #endif
 
+/* 16 has one function for all kinds of objects */
+#if PG_VERSION_NUM >= 160000
+#define relation_ownercheck_compat(relid, role) object_ownercheck(RelationRelationId, relid, role)
+#define database_ownercheck_compat(dbid, role) object_ownercheck(DatabaseRelationId, dbid, role)
+#else
+#define relation_ownercheck_compat(relid, role) pg_class_ownercheck(relid, role)
+#define database_ownercheck_compat(dbid, role) pg_database_ownercheck(dbid, role)
+#endif
+
 /* 15 wants shared memory asked for in a hook; 14 has none and takes it in _PG_init */
 #if PG_VERSION_NUM >= 150000
 #define request_shmem_compat(previous, request) \
@@ -129,20 +138,25 @@
 #define request_shmem_compat(previous, request) ((previous) = NULL, (request) ())
 #endif
 
-/* 16 made one function of the ownership checks */
-#if PG_VERSION_NUM >= 160000
-#define relation_ownercheck_compat(relid, roleid) object_ownercheck(RelationRelationId, relid, roleid)
-#define database_ownercheck_compat(dbid, roleid) object_ownercheck(DatabaseRelationId, dbid, roleid)
-#else
-#define relation_ownercheck_compat(relid, roleid) pg_class_ownercheck(relid, roleid)
-#define database_ownercheck_compat(dbid, roleid) pg_database_ownercheck(dbid, roleid)
-#endif
-
 /* 17 lets a resource owner free a set; ours live as long as their worker */
 #if PG_VERSION_NUM >= 170000
 #define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(NULL, nevents)
 #else
 #define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
+#endif
+
+/* 17 looks at statistics for the length of arrays, so it needs the planner's root */
+#if PG_VERSION_NUM >= 170000
+#define estimate_array_length_compat(root, array) estimate_array_length(root, array)
+#else
+#define estimate_array_length_compat(root, array) estimate_array_length(array)
+#endif
+
+/* 16 lets make_range fail softly */
+#if PG_VERSION_NUM >= 160000
+#define make_range_compat(typcache, lower, upper) make_range(typcache, lower, upper, false, NULL)
+#else
+#define make_range_compat(typcache, lower, upper) make_range(typcache, lower, upper, false)
 #endif
 
 #endif							/* UK_COMPAT_H */

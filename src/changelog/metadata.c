@@ -275,7 +275,7 @@ static Datum
 read_headers(MetadataReader *reader, const KafkaRecord *record)
 {
 	KafkaHeader *headers = NULL;
-	int			n = record->message ? kafka_record_headers(record, &headers) : 0;
+	int			n = kafka_record_headers(record, &headers);
 
 	return reader->type == JSONBOID ? headers_to_jsonb(headers, n) : headers_to_array(reader, headers, n);
 }

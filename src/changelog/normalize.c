@@ -39,6 +39,7 @@ typedef struct Origin
 struct Normalizer
 {
 	const TopicTable *table;
+	ChangeDecoder *key_decoder;
 	ChangeDecoder *decoder;
 	const Bitmapset *wanted;
 	bool		headers;
@@ -88,7 +89,8 @@ struct Normalizer
 };
 
 Normalizer *
-normalizer_create(const TopicTable *table, TupleDesc desc, ChangeDecoder *decoder,
+normalizer_create(const TopicTable *table, TupleDesc desc,
+				  ChangeDecoder *key_decoder, ChangeDecoder *decoder,
 				  const Bitmapset *wanted, bool headers, bool rewindable)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "changelog", ALLOCSET_DEFAULT_SIZES);
@@ -97,12 +99,13 @@ normalizer_create(const TopicTable *table, TupleDesc desc, ChangeDecoder *decode
 	int			natts = table->natts;
 
 	normalizer->table = table;
+	normalizer->key_decoder = key_decoder;
 	normalizer->decoder = decoder;
 	normalizer->wanted = wanted;
 	normalizer->headers = headers;
 	normalizer->rewindable = rewindable;
 	normalizer->cxt = cxt;
-	normalizer->scratch = AllocSetContextCreate(cxt, "keys of a batch", ALLOCSET_DEFAULT_SIZES);
+	normalizer->scratch = AllocSetContextCreate(cxt, "messages in hand", ALLOCSET_DEFAULT_SIZES);
 	normalizer->group_cxt = AllocSetContextCreate(cxt, "one key", ALLOCSET_DEFAULT_SIZES);
 	normalizer->batch = change_batch_create(cxt);
 
@@ -147,8 +150,6 @@ add_message(Normalizer *normalizer, const KafkaRecord *record, const Datum *valu
 
 	for (int i = 0; i < normalizer->table->nkeys; i++)
 		normalizer->key[i] = values[normalizer->table->keys[i] - 1];
-	if (record->value == NULL)
-		normalizer->stats.tombstones++;
 	if (normalizer->first_partition == HINT_UNSEEN)
 		normalizer->first_partition = record->partition;
 	else if (normalizer->first_partition != record->partition)
@@ -196,28 +197,16 @@ note_skipped(Normalizer *normalizer, const KafkaRecord *records)
 void
 normalizer_add(Normalizer *normalizer, const KafkaRecord *records, int n)
 {
-	MemoryContext old = MemoryContextSwitchTo(normalizer->scratch);
+	ChangeBatch *batch = normalizer->batch;
+	MemoryContext old = MemoryContextSwitchTo(batch->context);
 
-	if (normalizer->table->on_error == ON_ERROR_SKIP)
-	{
-		ChangeBatch *batch = normalizer->batch;
-
-		change_decode(normalizer->decoder, records, n, batch, DECODE_SKIP);
-		note_skipped(normalizer, records);
-		for (int i = 0; i < batch->nchanges; i++)
-			add_message(normalizer, &records[batch->changes[i].record], batch->changes[i].values);
-		change_batch_reset(batch);
-	}
-	else
-	{
-		for (int i = 0; i < n; i++)
-		{
-			change_decode_key(normalizer->decoder, &records[i], normalizer->values, normalizer->isnull);
-			add_message(normalizer, &records[i], normalizer->values);
-		}
-	}
+	change_decode(normalizer->key_decoder, records, n, batch,
+				  normalizer->table->on_error == ON_ERROR_SKIP ? DECODE_SKIP : DECODE_RAISE);
+	note_skipped(normalizer, records);
+	for (int i = 0; i < batch->nchanges; i++)
+		add_message(normalizer, &records[batch->changes[i].record], batch->changes[i].values);
 	MemoryContextSwitchTo(old);
-	MemoryContextReset(normalizer->scratch);
+	change_batch_reset(batch);
 }
 
 /* May this key have messages of several partitions? */

@@ -20,7 +20,6 @@ typedef struct Normalizer Normalizer;
 
 typedef struct NormalizerStats
 {
-	int64		tombstones;
 	int64		skipped;
 	int64		disk_kb;
 	char	   *first_skipped;
@@ -29,9 +28,11 @@ typedef struct NormalizerStats
 /*
  * Everything lives in a child of CurrentMemoryContext.  'decoder' decodes all
  * columns: which changes are effective must not depend on what a query reads.
+ * 'key_decoder' need not, except with on_error 'skip'; it may be the same.
  * 'wanted' (NULL: all) are the columns that come out.
  */
-extern Normalizer *normalizer_create(const TopicTable *table, TupleDesc desc, ChangeDecoder *decoder,
+extern Normalizer *normalizer_create(const TopicTable *table, TupleDesc desc,
+									 ChangeDecoder *key_decoder, ChangeDecoder *decoder,
 									 const Bitmapset *wanted, bool headers, bool rewindable);
 extern void normalizer_add(Normalizer *normalizer, const KafkaRecord *records, int n);
 extern void normalizer_finish(Normalizer *normalizer);

@@ -62,7 +62,6 @@ struct Reducer
 	bool		rewindable;
 	bool		single;			/* one key column, passed by value */
 	MemoryContext cxt;
-	MemoryContext scratch;		/* keys of the batch being added */
 	MemoryContext table_cxt;	/* the hash table and its records */
 	MemoryContext output;		/* winners of the last reducer_next() */
 	RecordSortLayout *layout;
@@ -71,11 +70,9 @@ struct Reducer
 	RecordSort *sort;			/* NULL: never full */
 	bool		done;
 
-	/* decoding */
-	Datum	   *values;			/* table->natts, for the decoder */
-	bool	   *isnull;
-	Datum	   *key;			/* the key columns of it */
-	ChangeBatch *batch;			/* on_error 'skip' */
+	/* adding */
+	ChangeBatch *batch;
+	Datum	   *key;			/* key columns of the change at hand */
 	StoredRecord *buffer;		/* for records that go straight to the sort */
 	Size		buffer_size;
 
@@ -136,14 +133,10 @@ reducer_create(const TopicTable *table, ChangeDecoder *decoder, bool headers, bo
 		max_block >>= 1;
 	reducer->table_cxt = AllocSetContextCreate(cxt, "keys", ALLOCSET_DEFAULT_MINSIZE,
 											   ALLOCSET_DEFAULT_INITSIZE, max_block);
-	reducer->scratch = AllocSetContextCreate(cxt, "keys of a batch", ALLOCSET_DEFAULT_SIZES);
 	reducer->output = AllocSetContextCreate(cxt, "winners", ALLOCSET_DEFAULT_SIZES);
 
-	reducer->values = palloc(sizeof(Datum) * table->natts);
-	reducer->isnull = palloc(sizeof(bool) * table->natts);
 	reducer->key = palloc(sizeof(Datum) * table->nkeys);
-	if (table->on_error == ON_ERROR_SKIP)
-		reducer->batch = change_batch_create(cxt);
+	reducer->batch = change_batch_create(cxt);
 	if (reducer->layout->keys->hashable)
 		kept_table_create(reducer, 1024);
 	else
@@ -213,7 +206,7 @@ kept_table_dump(Reducer *reducer, bool again)
 }
 
 static void
-keep_in_table(Reducer *reducer, const KafkaRecord *record, const StoredSize *size)
+keep_in_table(Reducer *reducer, const KafkaRecord *record, bool tombstone, const StoredSize *size)
 {
 	uint32		hash = key_hash(reducer->layout->keys, reducer->key);
 	Datum		lookup = reducer->single ? reducer->key[0] : PointerGetDatum(reducer->key);
@@ -247,23 +240,21 @@ keep_in_table(Reducer *reducer, const KafkaRecord *record, const StoredSize *siz
 	last->partition = record->partition;
 	last->offset = record->offset;
 	last->timestamp = record->timestamp;
-	last->tombstone = record->value == NULL;
+	last->tombstone = tombstone;
 	stored_record_fill(KEPT_STORED(last), record, size);
 }
 
 static void
-keep(Reducer *reducer, const KafkaRecord *record, const Datum *values)
+keep(Reducer *reducer, const KafkaRecord *record, const Change *change)
 {
 	StoredSize	size;
 
 	for (int i = 0; i < reducer->table->nkeys; i++)
-		reducer->key[i] = values[reducer->table->keys[i] - 1];
-	if (record->value == NULL)
-		reducer->stats.tombstones++;
+		reducer->key[i] = change->values[reducer->table->keys[i] - 1];
 	stored_record_size(record, reducer->headers, &size);
 	if (reducer->kept != NULL)
 	{
-		keep_in_table(reducer, record, &size);
+		keep_in_table(reducer, record, change->kind == ROW_DELETE, &size);
 		if (MemoryContextMemAllocated(reducer->table_cxt, false) > reducer->limit)
 			kept_table_dump(reducer, true);
 		return;
@@ -282,16 +273,14 @@ keep(Reducer *reducer, const KafkaRecord *record, const Datum *values)
 	reducer->stats.spilled++;
 }
 
-/*
- * on_error 'skip': a message counts only if all of it can be decoded, since
- * otherwise it would take the place of a good one and give nothing (case X12).
- */
-static void
-add_checked(Reducer *reducer, const KafkaRecord *records, int n)
+void
+reducer_add(Reducer *reducer, const KafkaRecord *records, int n)
 {
 	ChangeBatch *batch = reducer->batch;
+	MemoryContext old = MemoryContextSwitchTo(batch->context);
 
-	change_decode(reducer->decoder, records, n, batch, DECODE_SKIP);
+	change_decode(reducer->decoder, records, n, batch,
+				  reducer->table->on_error == ON_ERROR_SKIP ? DECODE_SKIP : DECODE_RAISE);
 	if (batch->nerrors > 0 && reducer->stats.first_skipped == NULL)
 	{
 		const ChangeError *error = &batch->errors[0];
@@ -301,27 +290,9 @@ add_checked(Reducer *reducer, const KafkaRecord *records, int n)
 	}
 	reducer->stats.skipped += batch->nerrors;
 	for (int i = 0; i < batch->nchanges; i++)
-		keep(reducer, &records[batch->changes[i].record], batch->changes[i].values);
-	change_batch_reset(batch);
-}
-
-void
-reducer_add(Reducer *reducer, const KafkaRecord *records, int n)
-{
-	MemoryContext old = MemoryContextSwitchTo(reducer->scratch);
-
-	if (reducer->table->on_error == ON_ERROR_SKIP)
-		add_checked(reducer, records, n);
-	else
-	{
-		for (int i = 0; i < n; i++)
-		{
-			change_decode_key(reducer->decoder, &records[i], reducer->values, reducer->isnull);
-			keep(reducer, &records[i], reducer->values);
-		}
-	}
+		keep(reducer, &records[batch->changes[i].record], &batch->changes[i]);
 	MemoryContextSwitchTo(old);
-	MemoryContextReset(reducer->scratch);
+	change_batch_reset(batch);
 }
 
 static void

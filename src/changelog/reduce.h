@@ -17,7 +17,6 @@ typedef struct Reducer Reducer;
 
 typedef struct ReducerStats
 {
-	int64		tombstones;
 	int64		skipped;		/* bad messages passed by, on_error 'skip' */
 	int64		spilled;		/* records written to the sort */
 	int64		disk_kb;
@@ -25,10 +24,11 @@ typedef struct ReducerStats
 } ReducerStats;
 
 /*
- * Everything lives in a child of CurrentMemoryContext.  'decoder' is asked for keys
- * (on_error 'skip': for whole rows, since a bad value must not replace a good
- * one, so it must then decode every column).  'headers': keep them.  'rewindable':
- * reducer_rewind() will be called; costs an extra pass when spilled.
+ * Everything lives in a child of CurrentMemoryContext.  'decoder' need not want any
+ * column but the key, except with on_error 'skip': a message counts only if all of it
+ * can be decoded, since otherwise it would take the place of a good one and
+ * give nothing (case X12).  'headers': keep them.  'rewindable': reducer_rewind() will
+ * be called; costs an extra pass when spilled.
  */
 extern Reducer *reducer_create(const TopicTable *table, ChangeDecoder *decoder, bool headers, bool rewindable);
 
@@ -38,7 +38,8 @@ extern void reducer_finish(Reducer *reducer);
 
 /*
  * Winners, in no particular order, at most max and about 1 MB; 0 at the end.
- * They live until the next call.
+ * They live until the next call.  Values that only the format takes for a delete may be
+ * among them.
  */
 extern int	reducer_next(Reducer *reducer, KafkaRecord *records, int max);
 extern bool reducer_can_rewind(const Reducer *reducer);

@@ -38,8 +38,6 @@ static const struct
 }			foreign_properties[] = {
 	{"auto.offset.reset", "The table option \"scan_startup_mode\" says where a scan starts."},
 	{"enable.auto.commit", "Positions of maintained tables are kept in the database."},
-	{"group.id", "No consumer group is joined: positions of maintained tables are kept in the database."},
-	{"isolation.level", "Only committed messages are read."},
 	{"key.deserializer", "The table option \"key_format\" says how keys are read."},
 	{"metadata.broker.list", "Use the server option \"bootstrap_servers\"."},
 	{"sasl.jaas.config", "Set the options \"sasl_username\" and \"sasl_password\" of a user mapping."},
@@ -87,6 +85,12 @@ property_name(const char *name)
 	if (kafka_property_class(with_dots) != KAFKA_PROP_UNKNOWN)
 		return with_dots;
 	return NULL;
+}
+
+bool
+client_option_known(const char *name)
+{
+	return property_name(name) != NULL || strip_properties(name) != name;
 }
 
 static const char *
@@ -213,7 +217,7 @@ client_property_parse(DefElem *def, const char *name, bool in_mapping, bool chec
 						(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
 						 errmsg("option \"%s\" is not allowed", def->defname),
 						 hint ? errhint("%s", hint) :
-						 errdetail("The extension sets this property itself, or it makes the client run code.")));
+						 errdetail("The extension sets this property itself, or it would let the client run code.")));
 				break;
 			}
 		case KAFKA_PROP_SECRET:
@@ -317,7 +321,8 @@ client_options_parse(List *options, bool in_mapping, bool check, KafkaConfig *co
 		if (*spelling)
 			ereport(ERROR,
 					(errcode(ERRCODE_DUPLICATE_OBJECT),
-					 errmsg("option \"%s\" provided more than once", name),
+					 errmsg("option \"%s\" provided more than once",
+							spelling == &bootstrap ? "bootstrap_servers" : name),
 					 errdetail("\"%s\" and \"%s\" are spellings of the same option.",
 							   *spelling, def->defname)));
 		*spelling = def->defname;

@@ -10,40 +10,71 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
-bool
-format_option_find(const char *snake, FormatOptionRef *ref)
+/*
+ * The format whose options a name is among: "value_json_x" -> json.  *option points
+ * behind the format's name, *is_key tells for which part of a message.
+ */
+static const FormatRoutine *
+named_format(const char *snake, bool *is_key, const char **option)
 {
 	const char *const *names = format_names();
 	const char *name = snake;
 
-	memset(ref, 0, sizeof(*ref));
-	if (strncmp(name, "key_", 4) == 0)
-	{
-		ref->is_key = true;
+	*is_key = strncmp(name, "key_", 4) == 0;
+	if (*is_key)
 		name += 4;
-	}
 	else if (strncmp(name, "value_", 6) == 0)
 		name += 6;
 
 	for (int i = 0; names[i]; i++)
 	{
-		const FormatRoutine *format = format_lookup(names[i]);
 		char	   *prefix = option_snake_case(names[i]);
 		Size		len = strlen(prefix);
 
-		if (strncmp(name, prefix, len) != 0 || name[len] != '_')
-			continue;
-		for (const FormatOption *option = format->options; option && option->name; option++)
+		if (strncmp(name, prefix, len) == 0 && name[len] == '_')
 		{
-			if (strcmp(option->name, name + len + 1) == 0)
-			{
-				ref->format = format;
-				ref->option = option;
-				return true;
-			}
+			*option = name + len + 1;
+			return format_lookup(names[i]);
 		}
 	}
+	return NULL;
+}
+
+bool
+format_option_find(const char *snake, FormatOptionRef *ref)
+{
+	const char *name;
+
+	memset(ref, 0, sizeof(*ref));
+	ref->format = named_format(snake, &ref->is_key, &name);
+	if (ref->format == NULL)
+		return false;
+	for (ref->option = ref->format->options; ref->option && ref->option->name; ref->option++)
+	{
+		if (strcmp(ref->option->name, name) == 0)
+			return true;
+	}
 	return false;
+}
+
+const char **
+format_option_names(const char *snake)
+{
+	bool		is_key;
+	const char *name;
+	const FormatRoutine *format = named_format(snake, &is_key, &name);
+	const char **names;
+	int			n = 0;
+
+	if (format == NULL)
+		return NULL;
+	for (const FormatOption *option = format->options; option && option->name; option++)
+		n++;
+	names = palloc(sizeof(char *) * (n + 1));
+	for (int i = 0; i < n; i++)
+		names[i] = psprintf("%.*s%s", (int) (name - snake), snake, format->options[i].name);
+	names[n] = NULL;
+	return names;
 }
 
 char *

@@ -31,6 +31,9 @@ extern void column_options_parse(List *options, ColumnOptions *column);
  */
 extern void client_options_parse(List *options, bool in_mapping, bool check, KafkaConfig *config);
 
+/* Is this, in any spelling, a client property (or Flink's properties.something)? */
+extern bool client_option_known(const char *name);
+
 /* "value.json.fail-on-missing-field" -> "value_json_fail_on_missing_field"; palloc'd */
 extern char *option_snake_case(const char *name);
 
@@ -59,6 +62,12 @@ typedef struct FormatOptionRef
 
 /* Which option of which format is this (in snake_case)?  Sets is_key, format, option. */
 extern bool format_option_find(const char *snake, FormatOptionRef *ref);
+
+/*
+ * The options of the format that this name in snake_case begins with, as they are
+ * spelled in a table's list; NULL if it begins with none.  NULL-terminated, palloc'd.
+ */
+extern const char **format_option_names(const char *snake);
 
 /* Checks the value by the option's declared type; returns how to pass it on. */
 extern char *format_option_value(const FormatOptionRef *ref);

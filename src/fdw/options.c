@@ -463,56 +463,21 @@ parse_fields_option(const char *name, const char *value)
  * A table's list
  * ------------------------------------------------------------------------ */
 
-/* Every name that a foreign table may have, for hints. */
-static const char **
-table_option_names(void)
-{
-	const char **own = option_names(ForeignTableRelationId);
-	const char *const *formats = format_names();
-	const char **names;
-	int			n = 0;
-	int			max = lengthof(option_defs) + 1;
-
-	for (int i = 0; formats[i]; i++)
-	{
-		for (const FormatOption *o = format_lookup(formats[i])->options; o && o->name; o++)
-			max += 3;
-	}
-	names = palloc(sizeof(char *) * max);
-	for (int i = 0; own[i]; i++)
-		names[n++] = own[i];
-	for (int i = 0; formats[i]; i++)
-	{
-		char	   *prefix = option_snake_case(formats[i]);
-
-		for (const FormatOption *o = format_lookup(formats[i])->options; o && o->name; o++)
-		{
-			names[n++] = psprintf("value_%s_%s", prefix, o->name);
-			names[n++] = psprintf("key_%s_%s", prefix, o->name);
-			names[n++] = psprintf("%s_%s", prefix, o->name);
-		}
-	}
-	names[n] = NULL;
-	return names;
-}
-
 static void
 table_option_unknown(const char *name)
 {
 	char	   *snake = option_snake_case(name);
-	const char **names;
+	const char **own = option_names(ForeignTableRelationId);
+	const char **of_format = format_option_names(snake);
 
-	if (strncmp(snake, "properties_", 11) == 0 || kafka_property_class(name) != KAFKA_PROP_UNKNOWN)
+	if (client_option_known(name))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
 				 errmsg("invalid option \"%s\"", name),
 				 errhint("Client properties are options of the server, or of a user mapping where they are secret.")));
-
-	/* far too many for a list: either one is close, or our own are shown */
-	names = table_option_names();
-	if (option_closest(snake, names))
-		option_unknown(name, names);
-	option_unknown(name, option_names(ForeignTableRelationId));
+	if (of_format && option_closest(snake, own) == NULL)
+		option_unknown(name, of_format);
+	option_unknown(name, own);
 }
 
 static void

@@ -5,8 +5,8 @@
  */
 #include "postgres.h"
 
-#include "access/sysattr.h"
 #include "access/table.h"
+#include "changelog/change.h"
 #include "compat.h"
 #include "fdw/topic_fdw.h"
 #include "optimizer/cost.h"
@@ -111,8 +111,8 @@ wanted_columns(RelOptInfo *baserel)
 		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, baserel->relid, &wanted);
 	if (bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, wanted))
 		return NIL;
-	/* "none" must differ from "all": tableoid is never decoded */
-	wanted = bms_add_member(wanted, TableOidAttributeNumber - FirstLowInvalidHeapAttributeNumber);
+	/* "none" must differ from "all" */
+	wanted = bms_add_members(wanted, CHANGE_WANT_NOTHING);
 	while ((member = bms_next_member(wanted, member)) >= 0)
 		list = lappend_int(list, member);
 	return list;

@@ -1,13 +1,12 @@
 /*
  * topic_read.c
  *	  From a table's bounds and a query's conditions to records: partitions, offset
- *	  intervals, rounds of ranges.  Knows offsets only; what the bytes mean is for others.
+ *	  intervals, ranges.  Knows offsets only; what the bytes mean is for others.
  */
 #include "postgres.h"
 
 #include "fdw/topic_read.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "upsert_kafka.h"
 #include "utils/memutils.h"
 
@@ -42,12 +41,12 @@ struct TopicReader
 
 	int			nslices;
 	TopicSlice *slices;
-	int		   *next_slice;		/* per partition: first one not yet in a round */
-	int		   *slice_limit;	/* per partition: behind its last */
-	bool		reading;
+	bool		started;		/* a pass: ranges not yet given to a consumer */
+	bool		reading;		/* the consumer reads them */
 	int			nranges;
 	KafkaRange *ranges;
 	int		   *range_slice;	/* per range: slice that the next record may be in */
+	int		   *range_limit;	/* per range: behind its last slice */
 
 	int			max_records;
 	KafkaRecord *records;
@@ -330,6 +329,35 @@ make_slices(TopicReader *reader, const TopicBoxes *boxes)
 	reader->nslices = merged;
 }
 
+/* Slices of one partition with narrow gaps between them are one range. */
+static void
+make_ranges(TopicReader *reader)
+{
+	int			max = Max(reader->nslices, 1);
+
+	reader->nranges = 0;
+	reader->ranges = palloc0(sizeof(KafkaRange) * max);
+	reader->range_slice = palloc(sizeof(int) * max);
+	reader->range_limit = palloc(sizeof(int) * max);
+	for (int i = 0; i < reader->nslices; i++)
+	{
+		const TopicSlice *slice = &reader->slices[i];
+		KafkaRange *range = reader->nranges > 0 ? &reader->ranges[reader->nranges - 1] : NULL;
+
+		if (range == NULL || range->partition != slice->partition ||
+			slice->start - range->end >= GAP_READ_OVER)
+		{
+			reader->range_slice[reader->nranges] = i;
+			range = &reader->ranges[reader->nranges++];
+			range->topic = reader->table->topic;
+			range->partition = slice->partition;
+			range->start = range->position = slice->start;
+		}
+		range->end = slice->end;
+		reader->range_limit[reader->nranges - 1] = i + 1;
+	}
+}
+
 void
 topic_reader_start(TopicReader *reader, const TopicBoxes *boxes)
 {
@@ -339,57 +367,18 @@ topic_reader_start(TopicReader *reader, const TopicBoxes *boxes)
 	if (reader->reading)
 		kafka_consume_stop(reader->consumer);
 	reader->reading = false;
+	reader->nslices = reader->nranges = 0;
 
 	MemoryContextReset(reader->pass_cxt);
 	old = MemoryContextSwitchTo(reader->pass_cxt);
 	topic_reader_open(reader);
 	make_slices(reader, boxes);
-
-	reader->next_slice = palloc0(sizeof(int) * Max(reader->npartitions, 1));
-	reader->slice_limit = palloc0(sizeof(int) * Max(reader->npartitions, 1));
-	for (int i = reader->nslices - 1; i >= 0; i--)
-		reader->next_slice[reader->slices[i].partition] = i;
-	for (int i = 0; i < reader->nslices; i++)
-		reader->slice_limit[reader->slices[i].partition] = i + 1;
-	reader->ranges = palloc0(sizeof(KafkaRange) * Max(reader->npartitions, 1));
-	reader->range_slice = palloc0(sizeof(int) * Max(reader->npartitions, 1));
+	make_ranges(reader);
 	MemoryContextSwitchTo(old);
 	if (reader->records == NULL)
 		reader->records = MemoryContextAlloc(reader->cxt, sizeof(KafkaRecord) * MAX_RECORDS);
 	reader->max_records = FIRST_RECORDS;
-}
-
-/*
- * A consumer reads one range per partition at a time: of each partition the
- * slices up to the next wide gap.  False when nothing is left.
- */
-static bool
-next_round(TopicReader *reader)
-{
-	reader->nranges = 0;
-	for (int partition = 0; partition < reader->npartitions; partition++)
-	{
-		int			first = reader->next_slice[partition];
-		int			limit = reader->slice_limit[partition];
-		int			last = first;
-		KafkaRange *range;
-
-		if (first >= limit)
-			continue;
-		while (last + 1 < limit &&
-			   reader->slices[last + 1].start - reader->slices[last].end < GAP_READ_OVER)
-			last++;
-		reader->next_slice[partition] = last + 1;
-		reader->range_slice[reader->nranges] = first;
-		range = &reader->ranges[reader->nranges++];
-		range->topic = reader->table->topic;
-		range->partition = partition;
-		range->start = reader->slices[first].start;
-		range->end = reader->slices[last].end;
-		range->position = range->start;
-		range->done = false;
-	}
-	return reader->nranges > 0;
+	reader->started = true;
 }
 
 /* Drop records between slices; count the others. */
@@ -404,7 +393,7 @@ filter_records(TopicReader *reader, int n)
 	{
 		const KafkaRecord *record = &records[i];
 		int		   *s = &reader->range_slice[record->range];
-		int			limit = reader->slice_limit[record->partition];
+		int			limit = reader->range_limit[record->range];
 
 		while (*s < limit && record->offset >= reader->slices[*s].end)
 			(*s)++;
@@ -425,84 +414,46 @@ filter_records(TopicReader *reader, int n)
 	return kept;
 }
 
-static void
-report_silence(const TopicReader *reader)
+static bool
+all_done(const TopicReader *reader)
 {
-	const char *reason = kafka_last_error(reader->consumer);
-
 	for (int i = 0; i < reader->nranges; i++)
-	{
-		const KafkaRange *range = &reader->ranges[i];
-
-		if (range->done)
-			continue;
-		ereport(ERROR,
-				(errcode(ERRCODE_CONNECTION_FAILURE),
-				 errmsg("no messages from topic \"%s\" of server \"%s\" for %d ms",
-						reader->table->topic, reader->config->server_name, reader->config->timeout_ms),
-				 errdetail("Partition %d is read up to offset " INT64_FORMAT ", its end is " INT64_FORMAT ".%s%s",
-						   range->partition, range->position, range->end,
-						   reason ? " Last error of the client: " : "", reason ? reason : ""),
-				 errhint("Check the broker that leads this partition, and the network to it.")));
-	}
+		if (!reader->ranges[i].done)
+			return false;
+	return true;
 }
 
 int
 topic_reader_next(TopicReader *reader, KafkaRecord **records)
 {
-	int64		progress = -1;
-	instr_time	since;
-
-	INSTR_TIME_SET_CURRENT(since);
 	*records = reader->records;
-	for (;;)
+	if (reader->started)
 	{
-		int64		position = 0;
-		bool		done = true;
+		reader->started = false;
+		if (reader->nranges == 0)
+			return 0;
+		acquire(reader);
+		kafka_consume_start(reader->consumer, reader->ranges, reader->nranges);
+		reader->reading = true;
+	}
+	while (reader->reading)
+	{
 		int			n;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!reader->reading)
-		{
-			if (!next_round(reader))
-				return 0;
-			acquire(reader);
-			kafka_consume_start(reader->consumer, reader->ranges, reader->nranges);
-			reader->reading = true;
-		}
-		for (int i = 0; i < reader->nranges; i++)
-		{
-			position += reader->ranges[i].position;
-			done = done && reader->ranges[i].done;
-		}
-		if (done)
+		if (all_done(reader))
 		{
 			kafka_consume_stop(reader->consumer);
 			reader->reading = false;
-			progress = -1;
-			continue;
+			break;
 		}
-		if (position != progress)
-		{
-			progress = position;
-			INSTR_TIME_SET_CURRENT(since);
-		}
-		else
-		{
-			instr_time	now;
-
-			INSTR_TIME_SET_CURRENT(now);
-			INSTR_TIME_SUBTRACT(now, since);
-			if (INSTR_TIME_GET_MILLISEC(now) > reader->config->timeout_ms)
-				report_silence(reader);
-		}
-		n = kafka_consume(reader->consumer, reader->records, reader->max_records,
-						  Min(POLL_MS, reader->config->timeout_ms), false, NULL);
+		n = kafka_consume(reader->consumer, reader->records, reader->max_records, POLL_MS, false, NULL);
 		if (n > 0)
 			n = filter_records(reader, n);
 		if (n > 0)
 			return n;
 	}
+	return 0;
 }
 
 const TopicReaderStats *

@@ -44,7 +44,7 @@ extern void topic_reader_start(TopicReader *reader, const TopicBoxes *boxes);
 
 /*
  * Next records, within the wanted slices; 0 at the end.  They live until the next
- * call.  ERROR class 08 when nothing comes for the server's timeout.
+ * call.  Errors are those of kafka_consume().
  */
 extern int	topic_reader_next(TopicReader *reader, KafkaRecord **records);
 

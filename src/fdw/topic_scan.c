@@ -32,6 +32,7 @@ struct TopicScan
 
 	TopicReader *reader;		/* NULL: never started */
 	ChangeDecoder *decoder;
+	ChangeDecoder *key_decoder; /* of upsert topics: what reducing needs */
 	ChangeBatch *batch;			/* rows in hand */
 	int			next_change;
 
@@ -102,6 +103,9 @@ prepare(TopicScan *scan)
 {
 	if (scan->decoder == NULL)
 		scan->decoder = change_decoder_create(scan->table, decoded_columns(scan));
+	if (scan->key_decoder == NULL)
+		scan->key_decoder = scan->table->on_error == ON_ERROR_SKIP ? scan->decoder
+			: change_decoder_create(scan->table, CHANGE_WANT_NOTHING);
 	if (scan->batch == NULL)
 		scan->batch = change_batch_create(scan->cxt);
 	if (scan->reader == NULL)
@@ -122,7 +126,7 @@ run_reducer(TopicScan *scan)
 	KafkaRecord *records;
 	int			n;
 
-	scan->reducer = reducer_create(scan->table, scan->decoder, keeps_headers(scan), scan->rewindable);
+	scan->reducer = reducer_create(scan->table, scan->key_decoder, keeps_headers(scan), scan->rewindable);
 	topic_reader_start(scan->reader, NULL);
 	while ((n = topic_reader_next(scan->reader, &records)) > 0)
 		reducer_add(scan->reducer, records, n);
@@ -145,8 +149,9 @@ run_normalizer(TopicScan *scan)
 	KafkaRecord *records;
 	int			n;
 
-	scan->normalizer = normalizer_create(scan->table, scan->desc, scan->decoder, scan->wanted,
-										 keeps_headers(scan), scan->rewindable);
+	scan->normalizer = normalizer_create(scan->table, scan->desc, scan->key_decoder,
+										 scan->decoder, scan->wanted, keeps_headers(scan),
+										 scan->rewindable);
 	topic_reader_start(scan->reader, NULL);
 	while ((n = topic_reader_next(scan->reader, &records)) > 0)
 		normalizer_add(scan->normalizer, records, n);
@@ -253,16 +258,19 @@ topic_scan_next(TopicScan *scan, Datum *values, bool *isnull)
 
 	if (scan->normalizer)
 		return normalizer_next(scan->normalizer, values, isnull);
-	while (scan->next_change >= scan->batch->nchanges)
+	do
 	{
-		MemoryContext old = MemoryContextSwitchTo(scan->cxt);
-		bool		more = fill_batch(scan);
+		while (scan->next_change >= scan->batch->nchanges)
+		{
+			MemoryContext old = MemoryContextSwitchTo(scan->cxt);
+			bool		more = fill_batch(scan);
 
-		MemoryContextSwitchTo(old);
-		if (!more)
-			return false;
-	}
-	change = &scan->batch->changes[scan->next_change++];
+			MemoryContextSwitchTo(old);
+			if (!more)
+				return false;
+		}
+		change = &scan->batch->changes[scan->next_change++];
+	} while (scan->table->upsert && change->kind == ROW_DELETE);	/* a value that means a delete */
 	memcpy(values, change->values, sizeof(Datum) * scan->table->natts);
 	memcpy(isnull, change->isnull, sizeof(bool) * scan->table->natts);
 	return true;

@@ -159,7 +159,6 @@ read_columns(TopicTable *table, Relation rel)
 		column->metadata = options.metadata;
 		column->field = options.field;
 		marked |= options.key;
-		check_metadata_type(table, column);
 	}
 
 	if (table->key_fields && marked)
@@ -293,6 +292,8 @@ topic_table_get(Relation rel)
 			table->keys[table->nkeys++] = i + 1;
 	}
 	check_keys(table);
+	for (int i = 0; i < table->natts; i++)
+		check_metadata_type(table, &table->columns[i]);
 	check_single_column(table);
 	return table;
 }

@@ -28,6 +28,7 @@ typedef enum InputClass
 	INPUT_INT2,
 	INPUT_INT4,
 	INPUT_INT8,
+	INPUT_NUMERIC,
 	INPUT_BOOL,
 	INPUT_TEXT,
 	INPUT_VARCHAR,
@@ -45,6 +46,8 @@ struct ValueInput
 	Oid			ioparam;
 	FmgrInfo	input;
 	pg_tz	   *zone;			/* of naive timestamps */
+	int			scale;			/* of numeric(p,s), -1: as written */
+	int64		limit;			/* 10^p */
 	bool		zone_fixed;		/* its offset never changes */
 	long		zone_offset;	/* then: seconds east of Greenwich */
 	Oid			domain;			/* InvalidOid: not a domain */
@@ -155,6 +158,66 @@ integer_from_number(ValueInput *input, char *text)
 	}
 }
 
+/* Decimals up to this many digits, and scales up to this, take the shortcut. */
+#define PLAIN_DECIMAL_DIGITS 18
+
+static const int64 powers_of_ten[PLAIN_DECIMAL_DIGITS + 1] = {
+	INT64CONST(1), INT64CONST(10), INT64CONST(100), INT64CONST(1000), INT64CONST(10000),
+	INT64CONST(100000), INT64CONST(1000000), INT64CONST(10000000), INT64CONST(100000000),
+	INT64CONST(1000000000), INT64CONST(10000000000), INT64CONST(100000000000),
+	INT64CONST(1000000000000), INT64CONST(10000000000000), INT64CONST(100000000000000),
+	INT64CONST(1000000000000000), INT64CONST(10000000000000000),
+	INT64CONST(100000000000000000), INT64CONST(1000000000000000000)
+};
+
+/*
+ * Digits with at most one point among them, which the typmod neither rounds nor
+ * refuses.  The result has the display scale that numeric_in would give it.
+ */
+static bool
+plain_decimal(const ValueInput *input, const char *text, Size len, Datum *result)
+{
+	const char *p = text;
+	const char *end = text + len;
+	const char *point = NULL;
+	int64		value = 0;
+	int			scale;
+	int			ndigits;
+
+	if (p < end && *p == '-')
+		p++;
+	ndigits = (int) Min(end - p, PLAIN_DECIMAL_DIGITS + 2);
+	if (ndigits == 0 || ndigits > PLAIN_DECIMAL_DIGITS)
+		return false;
+	for (; p < end; p++)
+	{
+		unsigned	digit = (unsigned char) (*p - '0');
+
+		if (digit <= 9)
+			value = value * 10 + digit;
+		else if (*p == '.' && point == NULL)
+			point = p;
+		else
+			return false;
+	}
+	scale = point ? (int) (end - point) - 1 : 0;
+	if (point && (scale == 0 || ndigits - scale == 1))
+		return false;			/* "1." and ".5" */
+	if (input->scale >= 0)
+	{
+		int			more = input->scale - scale;
+
+		if (more < 0 || more + ndigits > PLAIN_DECIMAL_DIGITS)
+			return false;
+		value *= powers_of_ten[more];
+		scale = input->scale;
+		if (value >= input->limit)
+			return false;
+	}
+	*result = NumericGetDatum(int64_div_fast_to_numeric(*text == '-' ? -value : value, scale));
+	return true;
+}
+
 /* Is a JSON number anything but a zero?  (case X13) */
 static bool
 number_is_true(const char *text, Size len)
@@ -263,6 +326,28 @@ plain_timestamp(const char *p, Size len, int32 typmod, struct pg_tm *tm, Timesta
 
 /* === Public ================================================================= */
 
+/*
+ * numeric(p,s) keeps p and s in its typmod.  Scales that are negative (15 and
+ * later) or large are left to the input function.
+ */
+static void
+numeric_shortcut(ValueInput *input)
+{
+	int			precision;
+	int			scale;
+
+	input->class = INPUT_NUMERIC;
+	input->scale = -1;
+	if (input->typmod < (int32) VARHDRSZ)
+		return;
+	precision = ((input->typmod - VARHDRSZ) >> 16) & 0xffff;
+	scale = (input->typmod - VARHDRSZ) & 0xffff;
+	if (scale > PLAIN_DECIMAL_DIGITS)
+		input->class = INPUT_PLAIN;
+	input->scale = scale;
+	input->limit = precision > PLAIN_DECIMAL_DIGITS ? PG_INT64_MAX : powers_of_ten[precision];
+}
+
 ValueInput *
 value_input_create(const FormatColumn *column, const char *time_zone)
 {
@@ -286,6 +371,9 @@ value_input_create(const FormatColumn *column, const char *time_zone)
 			break;
 		case INT8OID:
 			input->class = INPUT_INT8;
+			break;
+		case NUMERICOID:
+			numeric_shortcut(input);
 			break;
 		case BOOLOID:
 			input->class = INPUT_BOOL;
@@ -364,6 +452,7 @@ static inline Datum
 value_input_base(ValueInput *input, const char *text, Size len, bool is_number)
 {
 	int64		integer;
+	Datum		decimal;
 	struct pg_tm tm;
 	Timestamp	local;
 	bool		zoned;
@@ -385,6 +474,10 @@ value_input_base(ValueInput *input, const char *text, Size len, bool is_number)
 		case INPUT_INT8:
 			if (plain_integer(text, len, 18, &integer))
 				return Int64GetDatum(integer);
+			break;
+		case INPUT_NUMERIC:
+			if (plain_decimal(input, text, len, &decimal))
+				return decimal;
 			break;
 		case INPUT_BOOL:
 			if (is_number)

@@ -453,8 +453,8 @@ take_log(rd_kafka_event_t *event)
 
 	if (rd_kafka_event_log(event, &facility, &text, &level) != 0)
 		return;
-	/* syslog levels: 3 is an error, 4 a warning, 7 debug */
-	ereport(level <= 3 ? LOG : level <= 6 ? DEBUG1 : DEBUG2,
+	/* syslog levels; a refused connection is 3 and comes again and again */
+	ereport(level <= 2 ? LOG : level <= 6 ? DEBUG1 : DEBUG2,
 			(errmsg_internal("librdkafka: %s: %s", facility, text),
 			 errhidestmt(true), errhidecontext(true)));
 }
@@ -471,6 +471,7 @@ kafka_drain_events(KafkaHandle *handle)
 	while ((event = rd_kafka_queue_poll(handle->events, 0)) != NULL)
 	{
 		rd_kafka_resp_err_t err;
+		const char *text;
 
 		switch (rd_kafka_event_type(event))
 		{
@@ -479,14 +480,17 @@ kafka_drain_events(KafkaHandle *handle)
 				break;
 			case RD_KAFKA_EVENT_ERROR:
 				err = rd_kafka_event_error(event);
+				text = rd_kafka_event_error_string(event);
+				if (kafka_error_is_alert(err, text))
+					err = RD_KAFKA_RESP_ERR__SSL;
 				if (err != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || handle->last_error[0] == '\0')
-					strlcpy(handle->last_error, rd_kafka_event_error_string(event), KAFKA_ERROR_TEXT);
+					strlcpy(handle->last_error, text, KAFKA_ERROR_TEXT);
 				/* a TLS connection that breaks later on is made again */
 				if (kafka_error_refuses(err) && !(err == RD_KAFKA_RESP_ERR__SSL && handle->answered) &&
 					handle->refused == RD_KAFKA_RESP_ERR_NO_ERROR)
 				{
 					handle->refused = err;
-					strlcpy(handle->refused_text, rd_kafka_event_error_string(event), KAFKA_ERROR_TEXT);
+					strlcpy(handle->refused_text, text, KAFKA_ERROR_TEXT);
 				}
 				break;
 			default:

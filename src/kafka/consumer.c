@@ -44,6 +44,11 @@ kafka_record_headers(const KafkaRecord *record, KafkaHeader **headers)
 	size_t		n;
 
 	*headers = NULL;
+	if (record->message == NULL)
+	{
+		*headers = (KafkaHeader *) record->headers;
+		return record->nheaders;
+	}
 	if (rd_kafka_message_headers((rd_kafka_message_t *) record->message, &list) != RD_KAFKA_RESP_ERR_NO_ERROR)
 		return 0;
 	n = rd_kafka_header_cnt(list);
@@ -604,6 +609,7 @@ kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max, long timeo
 		{
 			consumer->waited_ms = 0;
 			handle->answered = true;
+			handle->last_error[0] = '\0';
 		}
 		if (n > 0 || moved)
 			break;

@@ -25,6 +25,17 @@ kafka_error_refuses(rd_kafka_resp_err_t err)
 	}
 }
 
+/*
+ * The same for an error of the connection: with TLS 1.3 the broker's verdict on
+ * our certificate comes as an alert in place of the first answer.
+ */
+bool
+kafka_error_is_alert(rd_kafka_resp_err_t err, const char *text)
+{
+	return err == RD_KAFKA_RESP_ERR__TRANSPORT &&
+		strstr(text, "SSL routines") != NULL && strstr(text, " alert ") != NULL;
+}
+
 /* Does the library go on trying by itself, so that waiting may help? */
 bool
 kafka_error_passes(rd_kafka_resp_err_t err)
@@ -85,7 +96,7 @@ kafka_raise_refused(const char *server_name, rd_kafka_resp_err_t err, const char
 	}
 
 	/* KIP-84 wants a fresh nonce; the library repeats one before 2.6.1, which Kafka 4 refuses */
-	if (strstr(text, "SCRAM") != NULL && rd_kafka_version() < 0x020601ff)
+	if (strstr(text, "mechanism SCRAM-") != NULL && rd_kafka_version() < 0x020601ff)
 		hint = psprintf("Check sasl_username and sasl_password in the user mapping.  If they are right: librdkafka %s "
 						"cannot log in to Kafka 4 with SCRAM; install 2.6.1 or newer, or use SASL/PLAIN over TLS.",
 						rd_kafka_version_str());

@@ -160,6 +160,7 @@ extern void kafka_raise(KafkaConsumer *consumer, rd_kafka_resp_err_t err, const 
 						int32 partition, int64 offset, const char *text) pg_attribute_noreturn();
 extern void kafka_raise_refused(const char *server_name, rd_kafka_resp_err_t err, const char *text) pg_attribute_noreturn();
 extern bool kafka_error_refuses(rd_kafka_resp_err_t err);
+extern bool kafka_error_is_alert(rd_kafka_resp_err_t err, const char *text);
 extern bool kafka_error_passes(rd_kafka_resp_err_t err);
 
 #endif							/* UK_KAFKA_INTERNAL_H */

@@ -177,7 +177,10 @@ kafka_property_class(const char *name)
 	return KAFKA_PROP_UNKNOWN;
 }
 
-/* The names that can be set at all: a reserved one is no good suggestion. */
+/*
+ * The names that can be set at all: one that is reserved, or unknown to the
+ * library at hand, is no good suggestion.
+ */
 const char *const *
 kafka_property_names(void)
 {
@@ -185,13 +188,18 @@ kafka_property_names(void)
 
 	if (names[0] == NULL)
 	{
+		rd_kafka_conf_t *conf = rd_kafka_conf_new();
 		int			n = 0;
 
 		for (int i = 0; i < lengthof(properties); i++)
 		{
-			if (properties[i].class != KAFKA_PROP_RESERVED)
+			size_t		size;
+
+			if (properties[i].class != KAFKA_PROP_RESERVED &&
+				rd_kafka_conf_get(conf, properties[i].name, NULL, &size) != RD_KAFKA_CONF_UNKNOWN)
 				names[n++] = properties[i].name;
 		}
+		rd_kafka_conf_destroy(conf);
 	}
 	return names;
 }

@@ -17,6 +17,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_proc.h"
 #include "commands/event_trigger.h"
 #include "commands/extension.h"
 #include "commands/trigger.h"
@@ -147,6 +148,19 @@ relation_owner(Oid relid)
 	if (!HeapTupleIsValid(tuple))
 		return InvalidOid;
 	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
+static Oid
+function_owner(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		return InvalidOid;
+	owner = ((Form_pg_proc) GETSTRUCT(tuple))->proowner;
 	ReleaseSysCache(tuple);
 	return owner;
 }
@@ -343,8 +357,9 @@ follow_columns(MaintainedTable *table, bool cascade)
 
 /* Name, schema and owner */
 static void
-follow_place(const MaintainedTable *table, bool key_renamed, bool functions_stale)
+follow_place(const MaintainedTable *table, bool key_renamed)
 {
+	bool		functions_stale = key_renamed;
 	Oid			namespace = get_rel_namespace(table->target);
 	const char *schema = quote_identifier(get_namespace_name(namespace));
 	const char *owner = quote_identifier(GetUserNameFromId(table->owner, false));
@@ -394,10 +409,31 @@ follow_place(const MaintainedTable *table, bool key_renamed, bool functions_stal
 			ddl_run("ALTER TABLE %s OWNER TO %s", relation_name(relid), owner);
 	}
 
-	if (functions_stale || key_renamed)
+	if (functions_stale)
 		parts_create_functions(table, key_renamed);
 	foreach(lc, parts_functions(table))
-		ddl_run("ALTER FUNCTION %s OWNER TO %s", format_procedure_qualified(lfirst_oid(lc)), owner);
+	{
+		if (function_owner(lfirst_oid(lc)) != table->owner)
+			ddl_run("ALTER FUNCTION %s OWNER TO %s", format_procedure_qualified(lfirst_oid(lc)), owner);
+	}
+}
+
+/*
+ * The AS OF functions anew, after a command of somebody who may have no rights on
+ * the table: the owner of its source or of its schema.
+ */
+static void
+renew_functions(const MaintainedTable *table)
+{
+	Oid			user;
+	int			context;
+
+	GetUserIdAndSecContext(&user, &context);
+	if (!has_privs_of_role(user, table->owner))
+		SetUserIdAndSecContext(table->owner, context | SECURITY_LOCAL_USERID_CHANGE |
+							   SECURITY_RESTRICTED_OPERATION);
+	parts_create_functions(table, false);
+	SetUserIdAndSecContext(user, context);
 }
 
 static bool
@@ -446,7 +482,7 @@ follow_target(MaintainedTable *table, Node *command)
 	if (alters(command, AT_DropColumn, &cascade) | alters(command, AT_DropConstraint, NULL))
 		check_primary_key(table);
 	follow_columns(table, cascade);
-	follow_place(table, key_renamed, false);
+	follow_place(table, key_renamed);
 	parts_mirror_privileges(table);
 	if (IsA(command, CreateTrigStmt))
 		parts_record_dependencies(table);	/* the end of a restore, which loses them */
@@ -535,7 +571,7 @@ follow_source(MaintainedTable *table, Node *command)
 
 	/* the functions know the time zone, an option of the source */
 	if (alters(command, AT_GenericOptions, NULL))
-		follow_place(table, false, true);
+		renew_functions(table);
 	maintained_table_update(table);
 	worker_wake_on_commit();
 }
@@ -592,7 +628,7 @@ follow_schema_rename(List *targets, const char *schema)
 
 		if (table != NULL && maintained_table_is_guarded(table->target) &&
 			get_rel_namespace(table->target) == namespace)
-			follow_place(table, false, true);
+			renew_functions(table);
 	}
 }
 

@@ -1,0 +1,703 @@
+/*
+ * history_plan.c
+ *	  Planning of history tables: which conditions the index answers, what that
+ *	  costs, how many rows come of it.
+ *
+ * Owns the choice of access path.  Must not know how versions are read
+ * (version_reader.c) or where statistics come from (history_stats.c).
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_statistic.h"
+#include "catalog/pg_type.h"
+#include "compat.h"
+#include "history/history.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planmain.h"
+#include "optimizer/restrictinfo.h"
+#include "utils/lsyscache.h"
+#include "utils/rangetypes.h"
+#include "utils/selfuncs.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+/* Outer relations' combinations that are tried as parameters, at most. */
+#define MAX_PARAMETERIZATIONS	32
+
+/* What of a list of clauses the scan answers. */
+typedef struct HistoryQuals
+{
+	int			nprefix;		/* leading key columns with an equality */
+	RestrictInfo *key_clauses[INDEX_MAX_KEYS];	/* NULL: none */
+	Expr	   *key_values[INDEX_MAX_KEYS];
+	Oid			key_operators[INDEX_MAX_KEYS];
+	int			array_key;		/* its value is an array: = ANY; -1: none */
+	RestrictInfo *moment_clause;	/* system_time @> moment */
+	Expr	   *moment;
+	RestrictInfo *range_clause; /* system_time && range */
+	Expr	   *range;
+} HistoryQuals;
+
+/* === which clauses ========================================================= */
+
+static inline Node *
+strip_relabel(Node *node)
+{
+	while (node != NULL && IsA(node, RelabelType))
+		node = (Node *) ((RelabelType *) node)->arg;
+	return node;
+}
+
+static bool
+is_column(Node *node, RelOptInfo *rel, AttrNumber attnum)
+{
+	Var		   *var = (Var *) strip_relabel(node);
+
+	return var != NULL && IsA(var, Var) && attnum != InvalidAttrNumber &&
+		var->varno == rel->relid && var->varattno == attnum && var->varlevelsup == 0;
+}
+
+/* Can it be computed before the scan starts? */
+static bool
+is_value(PlannerInfo *root, RelOptInfo *rel, Node *node)
+{
+	return !bms_is_member(rel->relid, pull_varnos(root, node)) && !contain_volatile_functions(node);
+}
+
+/*
+ * The value of a clause "column OP value" or its mirror image; *opno gets the
+ * operator as seen from the column.
+ */
+static Expr *
+match_operator(PlannerInfo *root, RelOptInfo *rel, AttrNumber attnum, Expr *clause, Oid *opno)
+{
+	OpExpr	   *op = (OpExpr *) clause;
+	Node	   *left;
+	Node	   *right;
+
+	if (!IsA(clause, OpExpr) || list_length(op->args) != 2)
+		return NULL;
+	left = linitial(op->args);
+	right = lsecond(op->args);
+	if (is_column(left, rel, attnum) && is_value(root, rel, right))
+	{
+		*opno = op->opno;
+		return (Expr *) right;
+	}
+	if (is_column(right, rel, attnum) && is_value(root, rel, left))
+	{
+		*opno = get_commutator(op->opno);
+		return OidIsValid(*opno) ? (Expr *) left : NULL;
+	}
+	return NULL;
+}
+
+/* key = value, or key = ANY (array) */
+static Expr *
+match_key(PlannerInfo *root, RelOptInfo *rel, const HistoryKey *key, Expr *clause, Oid *opno,
+		  bool *is_array)
+{
+	Expr	   *value = NULL;
+	Oid			collation;
+
+	if (IsA(clause, ScalarArrayOpExpr))
+	{
+		ScalarArrayOpExpr *op = (ScalarArrayOpExpr *) clause;
+
+		if (op->useOr && is_column(linitial(op->args), rel, key->history_attnum) &&
+			is_value(root, rel, lsecond(op->args)))
+			value = lsecond(op->args);
+		*opno = op->opno;
+		*is_array = true;
+		collation = op->inputcollid;
+	}
+	else
+	{
+		value = match_operator(root, rel, key->history_attnum, clause, opno);
+		*is_array = false;
+		collation = exprInputCollation((Node *) clause);
+	}
+
+	if (value == NULL || get_op_opfamily_strategy(*opno, key->opfamily) != BTEqualStrategyNumber ||
+		(OidIsValid(key->collation) && key->collation != collation))
+		return NULL;
+	return value;
+}
+
+static Expr *
+match_moment(PlannerInfo *root, RelOptInfo *rel, const HistoryTable *table, Expr *clause)
+{
+	Oid			opno;
+	Expr	   *value = match_operator(root, rel, table->system_time, clause, &opno);
+
+	return value != NULL && opno == OID_RANGE_CONTAINS_ELEM_OP &&
+		exprType((Node *) value) == TIMESTAMPTZOID ? value : NULL;
+}
+
+static Expr *
+match_range(PlannerInfo *root, RelOptInfo *rel, const HistoryTable *table, Expr *clause)
+{
+	Oid			opno;
+	Expr	   *value = match_operator(root, rel, table->system_time, clause, &opno);
+
+	return value != NULL && opno == OID_RANGE_OVERLAP_OP &&
+		exprType((Node *) value) == TSTZRANGEOID ? value : NULL;
+}
+
+/* Sort out the clauses: scan clauses of a relation, join clauses moved to it included. */
+static void
+classify(PlannerInfo *root, RelOptInfo *rel, const HistoryTable *table, List *clauses,
+		 HistoryQuals *quals)
+{
+	ListCell   *lc;
+
+	memset(quals, 0, sizeof(HistoryQuals));
+	quals->array_key = -1;
+
+	foreach(lc, clauses)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		Expr	   *value;
+
+		if (rinfo->pseudoconstant || !restriction_is_securely_promotable(rinfo, rel))
+			continue;
+
+		if (quals->moment_clause == NULL &&
+			(value = match_moment(root, rel, table, rinfo->clause)) != NULL)
+		{
+			quals->moment_clause = rinfo;
+			quals->moment = value;
+			continue;
+		}
+		if (quals->range_clause == NULL &&
+			(value = match_range(root, rel, table, rinfo->clause)) != NULL)
+		{
+			quals->range_clause = rinfo;
+			quals->range = value;
+			continue;
+		}
+		for (int i = 0; i < table->nkeys; i++)
+		{
+			Oid			opno = InvalidOid;
+			bool		is_array;
+
+			value = match_key(root, rel, &table->keys[i], rinfo->clause, &opno, &is_array);
+			if (value == NULL)
+				continue;
+			if (quals->key_clauses[i] != NULL && (is_array || quals->array_key != i))
+				continue;		/* one is enough, a single value is better */
+			if (is_array && quals->array_key >= 0)
+				continue;
+			if (is_array)
+				quals->array_key = i;
+			else if (quals->array_key == i)
+				quals->array_key = -1;
+			quals->key_clauses[i] = rinfo;
+			quals->key_values[i] = value;
+			quals->key_operators[i] = opno;
+		}
+	}
+
+	while (quals->nprefix < table->nkeys && quals->key_clauses[quals->nprefix] != NULL)
+		quals->nprefix++;
+	if (quals->array_key >= quals->nprefix)
+		quals->array_key = -1;
+}
+
+static HistoryAccess
+choose_access(const HistoryTable *table, const HistoryQuals *quals)
+{
+	if (quals->moment == NULL)
+		return HISTORY_VERSIONS;
+	return quals->nprefix == table->nkeys ? HISTORY_PROBE : HISTORY_SNAPSHOT;
+}
+
+/* The clauses that the scan answers exactly, so that nobody need check them again. */
+static List *
+exact_clauses(const HistoryQuals *quals)
+{
+	List	   *clauses = NIL;
+
+	for (int i = 0; i < quals->nprefix; i++)
+		clauses = lappend(clauses, quals->key_clauses[i]);
+	if (quals->moment_clause != NULL)
+		clauses = lappend(clauses, quals->moment_clause);
+	return clauses;
+}
+
+/* === how many rows ========================================================= */
+
+static double
+fraction_until(PlannerInfo *root, const HistoryTable *table, Expr *moment)
+{
+	Node	   *value = estimate_expression_value(root, (Node *) moment);
+
+	if (!IsA(value, Const))
+		return 1.0;
+	if (((Const *) value)->constisnull)
+		return 0;
+	return history_fraction_until(table, DatumGetInt64(((Const *) value)->constvalue));
+}
+
+/* Fraction of all versions that overlap a range: those that start in it, and one of each key. */
+static double
+fraction_in_range(PlannerInfo *root, const HistoryTable *table, const HistoryStats *stats, Expr *range)
+{
+	Node	   *value = estimate_expression_value(root, (Node *) range);
+	double		started = 0.1;	/* unknown: a tenth of the time */
+
+	if (IsA(value, Const))
+	{
+		RangeBound	lower;
+		RangeBound	upper;
+		bool		empty;
+
+		if (((Const *) value)->constisnull)
+			return 0;
+		range_deserialize(lookup_type_cache(TSTZRANGEOID, TYPECACHE_RANGE_INFO),
+						  DatumGetRangeTypeP(((Const *) value)->constvalue), &lower, &upper, &empty);
+		if (empty)
+			return 0;
+		started = upper.infinite ? 1.0 : history_fraction_until(table, DatumGetInt64(upper.val));
+		if (!lower.infinite)
+			started -= history_fraction_until(table, DatumGetInt64(lower.val));
+	}
+	return Min(1.0, started + stats->keys / stats->versions);
+}
+
+/* Keys that a whole-key condition names. */
+static double
+key_count(PlannerInfo *root, const HistoryQuals *quals)
+{
+	if (quals->array_key < 0)
+		return 1;
+	return Max(1, estimate_array_length_compat(root, (Node *) quals->key_values[quals->array_key]));
+}
+
+/*
+ * Rows that satisfy all clauses.  *scanned gets those that come out of the scan
+ * before the clauses that it doesn't answer.
+ */
+static double
+estimate_rows(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, List *clauses,
+			  const HistoryQuals *quals, double *scanned)
+{
+	const HistoryStats *stats = &history->stats;
+	List	   *keys = NIL;
+	List	   *rest;
+	double		rows;
+
+	for (int i = 0; i < quals->nprefix; i++)
+		keys = lappend(keys, quals->key_clauses[i]);
+	rest = list_difference_ptr(clauses, exact_clauses(quals));
+
+	if (quals->moment != NULL)
+	{
+		/* a key has a row unless all of its versions start later, or it is deleted */
+		double		until = fraction_until(root, history->table, quals->moment);
+		double		versions_per_key = stats->versions / stats->keys;
+		double		found = stats->visible * (1 - pow(1 - until, versions_per_key));
+
+		if (quals->nprefix == history->table->nkeys)
+			rows = found * key_count(root, quals);
+		else
+			rows = found * stats->keys *
+				clauselist_selectivity(root, keys, rel->relid, JOIN_INNER, NULL);
+	}
+	else
+		rows = stats->versions * stats->visible *
+			clauselist_selectivity(root, keys, rel->relid, JOIN_INNER, NULL);
+
+	*scanned = clamp_row_est(rows);
+
+	if (quals->range_clause != NULL)
+	{
+		rest = list_delete_ptr(rest, quals->range_clause);
+		rows *= fraction_in_range(root, history->table, stats, quals->range);
+		if (quals->nprefix == history->table->nkeys)
+			*scanned = clamp_row_est(rows);
+	}
+	return clamp_row_est(rows * clauselist_selectivity(root, rest, rel->relid, JOIN_INNER, NULL));
+}
+
+/* === what it costs ========================================================= */
+
+static void
+estimate_cost(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, List *clauses,
+			  const HistoryQuals *quals, double scanned, double rows, double loops,
+			  Cost *startup, Cost *total)
+{
+	const HistoryStats *stats = &history->stats;
+	double		per_key = stats->versions / stats->keys;
+	double		descent = (ceil(log2(stats->versions + 1)) + 3 * 50) * cpu_operator_cost;
+	double		descents = key_count(root, quals);
+	double		entries;		/* index entries looked at */
+	double		fetched;		/* rows of the heap */
+	double		heap_pages;
+	double		index_pages;
+	double		fraction;
+	QualCost	qual_cost;
+
+	switch (choose_access(history->table, quals))
+	{
+		case HISTORY_PROBE:
+			fetched = entries = descents;
+			break;
+		case HISTORY_SNAPSHOT:
+			fetched = scanned / stats->visible;
+			/* long keys are skipped: some steps and two descents for each */
+			entries = fetched * Min(per_key, 100);
+			if (per_key > 100)
+				descents += 2 * fetched;
+			break;
+		default:
+			fetched = entries = scanned / stats->visible;
+			break;
+	}
+
+	index_pages = ceil(stats->index_pages * Min(1.0, entries / stats->versions));
+	index_pages = index_pages_fetched(index_pages * loops, (BlockNumber) stats->index_pages, 0, root) / loops;
+	heap_pages = index_pages_fetched(fetched * loops, (BlockNumber) stats->pages, stats->index_pages, root) / loops;
+	fraction = Min(1.0, fetched / stats->versions);
+	if (loops <= 1 && choose_access(history->table, quals) != HISTORY_PROBE)
+	{
+		/* rows lie together as far as the heap is ordered by key */
+		double		squared = stats->correlation * stats->correlation;
+		double		together = ceil(stats->pages * fraction);
+
+		heap_pages = squared * Min(together, heap_pages) + (1 - squared) * heap_pages;
+	}
+
+	cost_qual_eval(&qual_cost, list_difference_ptr(clauses, exact_clauses(quals)), root);
+	*startup = descent + qual_cost.startup + rel->reltarget->cost.startup;
+	*total = *startup +
+		(descents - 1) * descent +
+		(index_pages + heap_pages) * random_page_cost +
+		entries * cpu_index_tuple_cost +
+		fetched * cpu_tuple_cost +
+		scanned * qual_cost.per_tuple +
+		rows * rel->reltarget->cost.per_tuple;
+}
+
+/* How often a path with these parameters will be run, at least. */
+static double
+loop_count(PlannerInfo *root, Relids outer)
+{
+	double		loops = 0;
+	int			relid = -1;
+
+	while ((relid = bms_next_member(outer, relid)) >= 0)
+	{
+		RelOptInfo *rel;
+
+		if (relid >= root->simple_rel_array_size)
+			continue;
+		rel = root->simple_rel_array[relid];
+		if (rel == NULL || rel->rows <= 0)
+			continue;
+		if (loops == 0 || rel->rows < loops)
+			loops = rel->rows;
+	}
+	return Max(loops, 1);
+}
+
+/* === the planner's calls =================================================== */
+
+/* Widths of the versions' columns, which set_rel_width() could not know. */
+static void
+set_widths(RelOptInfo *rel, const HistoryTable *table)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->reltarget->exprs)
+	{
+		Var		   *var = lfirst(lc);
+		HeapTuple	tuple;
+		int32	   *width;
+		int32		stawidth = 0;
+
+		if (!IsA(var, Var) || var->varno != rel->relid || var->varattno <= 0 ||
+			var->varattno > table->natts)
+			continue;
+		tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table->versions),
+								Int16GetDatum(table->versions_attnums[var->varattno - 1]),
+								BoolGetDatum(false));
+		if (HeapTupleIsValid(tuple))
+		{
+			stawidth = ((Form_pg_statistic) GETSTRUCT(tuple))->stawidth;
+			ReleaseSysCache(tuple);
+		}
+		width = &rel->attr_widths[var->varattno - rel->min_attr];
+		if (stawidth > 0 && *width > 0)
+		{
+			rel->reltarget->width += stawidth - *width;
+			*width = stawidth;
+		}
+	}
+}
+
+void
+historyGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid relid)
+{
+	HistoryRel *history = palloc0(sizeof(HistoryRel));
+	HistoryQuals quals;
+	double		scanned;
+	ListCell   *lc;
+
+	history->table = history_table_get(relid, false);
+	history_stats_get(history->table, &history->stats);
+	baserel->fdw_private = history;
+	baserel->tuples = history->stats.versions;
+	baserel->pages = (BlockNumber) history->stats.pages;
+
+	/* a cached plan must not outlive changes of what it reads */
+	root->glob->relationOids = lappend_oid(root->glob->relationOids, history->table->versions);
+	root->glob->relationOids = lappend_oid(root->glob->relationOids, history->table->index);
+
+	classify(root, baserel, history->table, baserel->baserestrictinfo, &quals);
+	history->as_of = quals.moment != NULL;
+	foreach(lc, baserel->joininfo)
+	{
+		if (match_moment(root, baserel, history->table, lfirst_node(RestrictInfo, lc)->clause) != NULL)
+			history->as_of = true;
+	}
+
+	set_widths(baserel, history->table);
+	baserel->rows = estimate_rows(root, baserel, history, baserel->baserestrictinfo, &quals, &scanned);
+}
+
+static void
+add_history_path(PlannerInfo *root, RelOptInfo *rel, Relids required_outer)
+{
+	HistoryRel *history = rel->fdw_private;
+	ParamPathInfo *param_info = NULL;
+	List	   *clauses = rel->baserestrictinfo;
+	HistoryQuals quals;
+	double		scanned;
+	double		rows;
+	Cost		startup;
+	Cost		total;
+
+	if (!bms_is_empty(required_outer))
+	{
+		param_info = get_baserel_parampathinfo(root, rel, required_outer);
+		clauses = list_concat_copy(clauses, param_info->ppi_clauses);
+	}
+	classify(root, rel, history->table, clauses, &quals);
+	rows = estimate_rows(root, rel, history, clauses, &quals, &scanned);
+	if (param_info != NULL)
+	{
+		rows = Min(rows, rel->rows);
+		param_info->ppi_rows = rows;
+	}
+	estimate_cost(root, rel, history, clauses, &quals, scanned, rows,
+				  loop_count(root, required_outer), &startup, &total);
+
+	add_path(rel, (Path *)
+			 create_foreignscan_path_compat(root, rel, NULL, rows, startup, total, NIL,
+											required_outer, NULL, NIL));
+}
+
+static bool
+ec_member_is_key(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec, EquivalenceMember *em,
+				 void *arg)
+{
+	return is_column((Node *) em->em_expr, rel, *(AttrNumber *) arg);
+}
+
+static bool
+has_relids(List *sets, Relids set)
+{
+	ListCell   *lc;
+
+	foreach(lc, sets)
+	{
+		if (bms_equal(lfirst(lc), set))
+			return true;
+	}
+	return false;
+}
+
+/* Remember the relations that a clause needs, and their unions with earlier ones. */
+static List *
+add_parameterization(List *outers, RelOptInfo *rel, Relids clause_relids)
+{
+	List	   *added;
+	ListCell   *lc;
+	Relids		outer = bms_union(clause_relids, rel->lateral_relids);
+
+	outer = bms_del_member(outer, rel->relid);
+	if (bms_is_empty(outer) || has_relids(outers, outer))
+		return outers;
+	added = list_make1(outer);
+	foreach(lc, outers)
+	{
+		Relids		both = bms_union(outer, lfirst(lc));
+
+		if (list_length(outers) + list_length(added) < MAX_PARAMETERIZATIONS &&
+			!has_relids(outers, both) && !has_relids(added, both))
+			added = lappend(added, both);
+	}
+	return list_concat(outers, added);
+}
+
+/*
+ * The planner's guess for range @> element as a join clause is a thousandth.
+ * Here it is one version out of a key's.  The selectivity is kept in the
+ * clause, where the planner looks before it guesses (and where orclauses.c
+ * leaves its corrections, too).  The same for range && range, so that it agrees with
+ * estimate_rows().
+ */
+static void
+set_join_selectivity(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, bool whole_key,
+					 bool have_moment)
+{
+	const HistoryStats *stats = &history->stats;
+	double		selectivity;
+	Expr	   *range;
+	ListCell   *lc;
+
+	/* with all key columns compared as well, keys_product is what they leave */
+	selectivity = (whole_key ? stats->keys_product : stats->keys) / stats->versions;
+	if (have_moment)
+		selectivity = 1.0;
+	selectivity = Min(selectivity, 1.0);
+
+	foreach(lc, rel->joininfo)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (match_moment(root, rel, history->table, rinfo->clause) != NULL)
+		{
+			rinfo->norm_selec = selectivity;
+			rinfo->outer_selec = selectivity;
+		}
+		else if ((range = match_range(root, rel, history->table, rinfo->clause)) != NULL)
+		{
+			rinfo->norm_selec = fraction_in_range(root, history->table, stats, range);
+			rinfo->outer_selec = rinfo->norm_selec;
+		}
+	}
+}
+
+void
+historyGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid relid)
+{
+	HistoryRel *history = baserel->fdw_private;
+	HistoryTable *table = history->table;
+	HistoryQuals base_quals;
+	HistoryQuals join_quals;
+	List	   *outers = NIL;
+	bool		whole_key = true;
+	ListCell   *lc;
+
+	add_history_path(root, baserel, baserel->lateral_relids);
+
+	/* join clauses that the index answers */
+	foreach(lc, baserel->joininfo)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		bool		useful;
+
+		classify(root, baserel, table, list_make1(rinfo), &join_quals);
+		useful = join_quals.moment != NULL || join_quals.range != NULL;
+		for (int i = 0; i < table->nkeys; i++)
+			useful = useful || join_quals.key_clauses[i] != NULL;
+		if (useful && join_clause_is_movable_to(rinfo, baserel))
+			outers = add_parameterization(outers, baserel, rinfo->clause_relids);
+	}
+
+	/* and equalities that the planner keeps as equivalence classes */
+	classify(root, baserel, table, baserel->baserestrictinfo, &base_quals);
+	classify(root, baserel, table, baserel->joininfo, &join_quals);
+	for (int i = 0; i < table->nkeys; i++)
+	{
+		List	   *implied = NIL;
+
+		if (baserel->has_eclass_joins && table->keys[i].history_attnum != InvalidAttrNumber)
+			implied = generate_implied_equalities_for_column(root, baserel, ec_member_is_key,
+															 &table->keys[i].history_attnum,
+															 baserel->lateral_referencers);
+		foreach(lc, implied)
+		{
+			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+			if (join_clause_is_movable_to(rinfo, baserel))
+				outers = add_parameterization(outers, baserel, rinfo->clause_relids);
+		}
+		if (implied == NIL && base_quals.key_clauses[i] == NULL && join_quals.key_clauses[i] == NULL)
+			whole_key = false;
+	}
+
+	set_join_selectivity(root, baserel, history, whole_key, base_quals.moment != NULL);
+
+	foreach(lc, outers)
+		add_history_path(root, baserel, lfirst(lc));
+}
+
+/* attnums of the history table's columns that somebody looks at */
+static List *
+wanted_columns(RelOptInfo *rel, const HistoryTable *table, List *local_exprs)
+{
+	Bitmapset  *attrs = NULL;
+	List	   *columns = NIL;
+	bool		all;
+
+	pull_varattnos((Node *) rel->reltarget->exprs, rel->relid, &attrs);
+	pull_varattnos((Node *) local_exprs, rel->relid, &attrs);
+	all = bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, attrs);
+	for (AttrNumber attnum = 1; attnum <= table->natts; attnum++)
+	{
+		if (all || bms_is_member(attnum - FirstLowInvalidHeapAttributeNumber, attrs))
+			columns = lappend_int(columns, attnum);
+	}
+	return columns;
+}
+
+ForeignScan *
+historyGetForeignPlan(PlannerInfo *root, RelOptInfo *baserel, Oid relid, ForeignPath *best_path,
+					  List *tlist, List *scan_clauses, Plan *outer_plan)
+{
+	HistoryRel *history = baserel->fdw_private;
+	HistoryTable *table = history->table;
+	HistoryQuals quals;
+	List	   *exact;
+	List	   *local_exprs;
+	List	   *recheck_exprs;
+	List	   *values = NIL;
+	List	   *index = list_make1_oid(table->index);
+
+	classify(root, baserel, table, scan_clauses, &quals);
+	exact = exact_clauses(&quals);
+	recheck_exprs = extract_actual_clauses(exact, false);
+	local_exprs = extract_actual_clauses(list_difference_ptr(scan_clauses, exact), false);
+
+	for (int i = 0; i < quals.nprefix; i++)
+	{
+		values = lappend(values, quals.key_values[i]);
+		index = lappend_oid(index, quals.key_operators[i]);
+	}
+	if (quals.moment != NULL)
+		values = lappend(values, quals.moment);
+	if (quals.range != NULL)
+		values = lappend(values, quals.range);
+
+	return make_foreignscan(tlist, local_exprs, baserel->relid, values,
+							list_make5(makeInteger(choose_access(table, &quals)),
+									   index,
+									   makeInteger(quals.array_key),
+									   list_make2_int(quals.moment != NULL, quals.range != NULL),
+									   wanted_columns(baserel, table, local_exprs)),
+							NIL, recheck_exprs, outer_plan);
+}

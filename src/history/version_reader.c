@@ -1,0 +1,700 @@
+/*
+ * version_reader.c
+ *	  The access paths into a versions table: one probe for a key's version at a
+ *	  moment, a skipping pass for all keys' versions at a moment, an ordered pass
+ *	  for all versions.
+ *
+ * Owns the index scans.  Must not know of plans, expressions or history tables'
+ * columns.
+ *
+ * A boundary is effective when it has the greatest __seq of its moment.  Read
+ * backwards, the first visible row of a (key, __valid_from) is the effective
+ * one; read forwards, the last.  A version reaches from the first of
+ * consecutive effective boundaries with the same holder to the next with
+ * another.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/itup.h"
+#include "access/nbtree.h"
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "compat.h"
+#include "history/version_reader.h"
+#include "history/versions.h"
+#include "miscadmin.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+/*
+ * Index entries of one key that a snapshot steps over before it descends anew.
+ * A descent costs about as much as this many steps.
+ */
+#define STEPS_BEFORE_JUMP	40
+
+/* What a boundary row says. */
+typedef struct Boundary
+{
+	TimestampTz valid_from;
+	bool		has_row;
+	bool		derived;		/* an earlier boundary may have the same holder */
+	int32		partition;		/* the holder, if has_row */
+	int64		offset;
+} Boundary;
+
+struct VersionReader
+{
+	MemoryContext context;
+	const HistoryTable *table;
+	Relation	versions;
+	Relation	index;
+	Snapshot	snapshot;
+	const VersionCondition *condition;
+	bool		whole_key;		/* condition gives all key columns */
+	bool		done;
+	FmgrInfo   *compare[INDEX_MAX_KEYS];	/* 3-way, as the index compares */
+
+	/* each is always used with one number of scan keys */
+	IndexScanDesc scan;			/* the pass, or the probe */
+	IndexScanDesc jump_scan;	/* HISTORY_SNAPSHOT: the pass after a jump */
+	IndexScanDesc period_scan;	/* finds where a version begins and ends */
+	IndexScanDesc pass;			/* HISTORY_SNAPSHOT: scan or jump_scan */
+	TupleTableSlot *period_slot;
+
+	/* own-type equality per key, for keys taken from a row */
+	ScanKeyData row_keys[INDEX_MAX_KEYS];
+
+	/* HISTORY_SNAPSHOT: the key the pass is in, as an index entry */
+	IndexTuple	entry;			/* BTMaxItemSize bytes */
+	IndexTuple	jump_entry;		/* what the scan keys of the last jump point into */
+	bool		have_entry;
+	bool		answered;		/* its version is found, or there is none */
+	int			steps;			/* over entries of it since the last descent */
+	ScanKeyData jump_keys[INDEX_MAX_KEYS];	/* members of the row comparison */
+
+	/*
+	 * HISTORY_VERSIONS: the version that is being built, the last boundary
+	 * read (a row of the same moment may still replace it), the first row of
+	 * the next key; out is what the caller looks at.
+	 */
+	TupleTableSlot *run;
+	TupleTableSlot *candidate;
+	TupleTableSlot *incoming;
+	TupleTableSlot *out;
+	bool		have_run;
+	bool		have_candidate;
+	bool		have_incoming;
+	bool		key_ended;
+	bool		exhausted;
+	TimestampTz run_from;
+	Boundary	run_boundary;
+	Boundary	candidate_boundary;
+	Boundary	incoming_boundary;
+
+	int64		probes;
+	int64		rows;
+};
+
+VersionReader *
+version_reader_open(const HistoryTable *table, Relation versions, Relation index,
+					Snapshot snapshot, List **tuple_table)
+{
+	VersionReader *reader = palloc0(sizeof(VersionReader));
+
+	reader->context = CurrentMemoryContext;
+	reader->table = table;
+	reader->versions = versions;
+	reader->index = index;
+	reader->snapshot = snapshot;
+	reader->run = table_slot_create(versions, tuple_table);
+	reader->candidate = table_slot_create(versions, tuple_table);
+	reader->incoming = table_slot_create(versions, tuple_table);
+	reader->out = table_slot_create(versions, tuple_table);
+	reader->period_slot = table_slot_create(versions, tuple_table);
+	reader->entry = palloc(BLCKSZ);
+	reader->jump_entry = palloc(BLCKSZ);
+
+	for (int i = 0; i < table->nkeys; i++)
+	{
+		const HistoryKey *key = &table->keys[i];
+		Oid			equal = get_opfamily_member(key->opfamily, key->opcintype, key->opcintype,
+												BTEqualStrategyNumber);
+
+		reader->compare[i] = index_getprocinfo(index, i + 1, BTORDER_PROC);
+		ScanKeyEntryInitialize(&reader->row_keys[i], 0, i + 1, BTEqualStrategyNumber,
+							   InvalidOid, key->collation, get_opcode(equal), (Datum) 0);
+	}
+	return reader;
+}
+
+static void
+close_scan(IndexScanDesc *scan)
+{
+	if (*scan != NULL)
+		index_endscan(*scan);
+	*scan = NULL;
+}
+
+void
+version_reader_close(VersionReader *reader)
+{
+	close_scan(&reader->scan);
+	close_scan(&reader->jump_scan);
+	close_scan(&reader->period_scan);
+}
+
+/* Descend into the index, with the scan descriptor that is kept for it. */
+static IndexScanDesc
+descend(VersionReader *reader, IndexScanDesc *scan, ScanKey keys, int nkeys)
+{
+	if (*scan == NULL)
+	{
+		*scan = index_beginscan_compat(reader->versions, reader->index, reader->snapshot, nkeys);
+		/* snapshots look at index entries */
+		(*scan)->xs_want_itup = scan != &reader->period_scan &&
+			reader->condition->access == HISTORY_SNAPSHOT;
+	}
+	index_rescan(*scan, keys, nkeys, NULL, 0);
+	reader->probes++;
+	return *scan;
+}
+
+static void
+moment_key(VersionReader *reader, ScanKey key, StrategyNumber strategy, RegProcedure procedure,
+		   TimestampTz moment)
+{
+	ScanKeyEntryInitialize(key, 0, reader->table->nkeys + 1, strategy, InvalidOid, InvalidOid,
+						   procedure, TimestampTzGetDatum(moment));
+}
+
+static void
+read_boundary(VersionReader *reader, TupleTableSlot *slot, Boundary *boundary)
+{
+	const HistoryTable *table = reader->table;
+	bool		isnull;
+	char		op = DatumGetChar(slot_getattr(slot, table->op, &isnull));
+
+	boundary->valid_from = DatumGetTimestampTz(slot_getattr(slot, table->valid_from, &isnull));
+	boundary->has_row = VERSION_OP_HAS_ROW(op);
+	boundary->derived = VERSION_OP_IS_DERIVED(op);
+	boundary->partition = DatumGetInt32(slot_getattr(slot, table->partition, &isnull));
+	boundary->offset = DatumGetInt64(slot_getattr(slot, table->offset, &isnull));
+}
+
+static inline bool
+same_holder(const Boundary *a, const Boundary *b)
+{
+	return a->has_row && b->has_row && a->partition == b->partition && a->offset == b->offset;
+}
+
+static bool
+next_row(VersionReader *reader, IndexScanDesc scan, ScanDirection direction,
+		 TupleTableSlot *slot, Boundary *boundary)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (!index_getnext_slot(scan, direction, slot))
+		return false;
+	reader->rows++;
+	read_boundary(reader, slot, boundary);
+	return true;
+}
+
+/*
+ * Scan keys for the one key that 'slot' belongs to: the caller's where it gave
+ * the whole key.
+ */
+static void
+key_of_row(VersionReader *reader, TupleTableSlot *slot, ScanKeyData *keys)
+{
+	int			nkeys = reader->table->nkeys;
+
+	if (reader->whole_key)
+	{
+		memcpy(keys, reader->condition->keys, sizeof(ScanKeyData) * nkeys);
+		return;
+	}
+	memcpy(keys, reader->row_keys, sizeof(ScanKeyData) * nkeys);
+	for (int i = 0; i < nkeys; i++)
+	{
+		bool		isnull;
+
+		keys[i].sk_argument = slot_getattr(slot, reader->table->keys[i].versions_attnum, &isnull);
+	}
+}
+
+/*
+ * Where the version that holds at 'boundary' begins: the first of the effective
+ * boundaries before it, back to back, with the same holder.
+ */
+static TimestampTz
+find_from(VersionReader *reader, const ScanKeyData *row_keys, const Boundary *boundary)
+{
+	ScanKeyData keys[INDEX_MAX_KEYS];
+	int			nkeys = reader->table->nkeys;
+	IndexScanDesc scan;
+	Boundary	earlier;
+	TimestampTz from = boundary->valid_from;
+
+	if (!boundary->derived)
+		return from;			/* the message itself: nothing held it before */
+
+	memcpy(keys, row_keys, sizeof(ScanKeyData) * nkeys);
+	moment_key(reader, &keys[nkeys], BTLessStrategyNumber, F_TIMESTAMPTZ_LT, from);
+	scan = descend(reader, &reader->period_scan, keys, nkeys + 1);
+	while (next_row(reader, scan, BackwardScanDirection, reader->period_slot, &earlier))
+	{
+		if (earlier.valid_from == from)
+			continue;			/* outdone at its own moment */
+		if (!same_holder(&earlier, boundary))
+			break;
+		from = earlier.valid_from;
+		if (!earlier.derived)
+			break;
+	}
+	ExecClearTuple(reader->period_slot);
+	return from;
+}
+
+/*
+ * Where it ends: the next effective boundary with another holder.
+ * False if there is none.
+ */
+static bool
+find_to(VersionReader *reader, const ScanKeyData *row_keys, const Boundary *boundary, TimestampTz *to)
+{
+	ScanKeyData keys[INDEX_MAX_KEYS];
+	int			nkeys = reader->table->nkeys;
+	IndexScanDesc scan;
+	Boundary	candidate;
+	Boundary	later;
+	bool		have_candidate = false;
+
+	memcpy(keys, row_keys, sizeof(ScanKeyData) * nkeys);
+	moment_key(reader, &keys[nkeys], BTGreaterStrategyNumber, F_TIMESTAMPTZ_GT, boundary->valid_from);
+	scan = descend(reader, &reader->period_scan, keys, nkeys + 1);
+	while (next_row(reader, scan, ForwardScanDirection, reader->period_slot, &later))
+	{
+		if (have_candidate && later.valid_from != candidate.valid_from &&
+			!same_holder(&candidate, boundary))
+			break;				/* nothing outdid the candidate at its moment */
+		candidate = later;
+		have_candidate = true;
+	}
+	ExecClearTuple(reader->period_slot);
+	if (!have_candidate || same_holder(&candidate, boundary))
+		return false;
+	*to = candidate.valid_from;
+	return true;
+}
+
+static void
+fill_period(VersionReader *reader, TupleTableSlot *slot, const Boundary *boundary, Version *version)
+{
+	ScanKeyData row_keys[INDEX_MAX_KEYS];
+
+	key_of_row(reader, slot, row_keys);
+	version->from = find_from(reader, row_keys, boundary);
+	version->unbounded = !find_to(reader, row_keys, boundary, &version->to);
+}
+
+/* === one probe ============================================================= */
+
+static bool
+next_probe(VersionReader *reader, bool want_period, Version *version)
+{
+	const VersionCondition *condition = reader->condition;
+	ScanKeyData keys[INDEX_MAX_KEYS];
+	int			nkeys = reader->table->nkeys;
+	IndexScanDesc scan;
+	Boundary	boundary;
+
+	if (reader->done)
+		return false;
+	reader->done = true;
+
+	memcpy(keys, condition->keys, sizeof(ScanKeyData) * nkeys);
+	moment_key(reader, &keys[nkeys], BTLessEqualStrategyNumber, F_TIMESTAMPTZ_LE, condition->moment);
+	scan = descend(reader, &reader->scan, keys, nkeys + 1);
+	if (!next_row(reader, scan, BackwardScanDirection, reader->out, &boundary) || !boundary.has_row)
+		return false;
+
+	version->slot = reader->out;
+	if (want_period)
+		fill_period(reader, reader->out, &boundary, version);
+	return true;
+}
+
+/* === snapshot ============================================================== */
+
+static bool
+entry_has_same_key(VersionReader *reader, IndexTuple entry)
+{
+	TupleDesc	desc = RelationGetDescr(reader->index);
+
+	for (int i = reader->condition->nkeys; i < reader->table->nkeys; i++)
+	{
+		bool		isnull_a;
+		bool		isnull_b;
+		Datum		a = index_getattr(entry, i + 1, desc, &isnull_a);
+		Datum		b = index_getattr(reader->entry, i + 1, desc, &isnull_b);
+
+		if (isnull_a || isnull_b)
+		{
+			if (isnull_a != isnull_b)
+				return false;
+		}
+		else if (DatumGetInt32(FunctionCall2Coll(reader->compare[i], reader->table->keys[i].collation,
+												 a, b)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Descend to where the pass is needed next.  In a key whose version is still
+ * looked for: to the last entry with (key, __valid_from) <= (this key, moment);
+ * after it: to the last entry with (key) < (this key).  Both as one row
+ * comparison, so that the pass goes on backwards from there.
+ */
+static void
+jump(VersionReader *reader)
+{
+	const VersionCondition *condition = reader->condition;
+	const HistoryTable *table = reader->table;
+	TupleDesc	desc = RelationGetDescr(reader->index);
+	ScanKeyData keys[INDEX_MAX_KEYS + 1];
+	ScanKey		members = reader->jump_keys;
+	int			nmembers = 0;
+	StrategyNumber strategy = reader->answered ? BTLessStrategyNumber : BTLessEqualStrategyNumber;
+
+	/* the scan keys point into the entry; the pass overwrites reader->entry */
+	memcpy(reader->jump_entry, reader->entry, IndexTupleSize(reader->entry));
+
+	for (int i = condition->nkeys; i < table->nkeys; i++)
+	{
+		const HistoryKey *key = &table->keys[i];
+		bool		isnull;
+
+		ScanKeyEntryInitialize(&members[nmembers], SK_ROW_MEMBER, i + 1, strategy, InvalidOid,
+							   key->collation, reader->compare[i]->fn_oid,
+							   index_getattr(reader->jump_entry, i + 1, desc, &isnull));
+		if (isnull)
+			return;				/* a row comparison can't tell it: walk on */
+		nmembers++;
+	}
+	if (!reader->answered)
+	{
+		ScanKeyEntryInitialize(&members[nmembers], SK_ROW_MEMBER, table->nkeys + 1, strategy,
+							   InvalidOid, InvalidOid, F_TIMESTAMPTZ_CMP,
+							   TimestampTzGetDatum(condition->moment));
+		nmembers++;
+	}
+	members[nmembers - 1].sk_flags |= SK_ROW_END;
+
+	memcpy(keys, condition->keys, sizeof(ScanKeyData) * condition->nkeys);
+	MemSet(&keys[condition->nkeys], 0, sizeof(ScanKeyData));
+	keys[condition->nkeys].sk_flags = SK_ROW_HEADER;
+	keys[condition->nkeys].sk_attno = condition->nkeys + 1;
+	keys[condition->nkeys].sk_strategy = strategy;
+	keys[condition->nkeys].sk_argument = PointerGetDatum(members);
+
+	reader->pass = descend(reader, &reader->jump_scan, keys, condition->nkeys + 1);
+	reader->steps = 0;
+}
+
+/*
+ * Backwards over the index.  Entries after the moment and those of a key that
+ * is answered are told from the index alone; the heap is visited once per key.
+ */
+static bool
+next_snapshot(VersionReader *reader, bool want_period, Version *version)
+{
+	const VersionCondition *condition = reader->condition;
+	TupleDesc	desc = RelationGetDescr(reader->index);
+
+	while (index_getnext_tid(reader->pass, BackwardScanDirection) != NULL)
+	{
+		IndexTuple	entry = reader->pass->xs_itup;
+		Boundary	boundary;
+		bool		isnull;
+
+		CHECK_FOR_INTERRUPTS();
+
+		if (reader->have_entry && entry_has_same_key(reader, entry))
+			reader->steps++;
+		else
+		{
+			memcpy(reader->entry, entry, IndexTupleSize(entry));
+			reader->have_entry = true;
+			reader->answered = false;
+			reader->steps = 0;
+		}
+
+		if (reader->answered ||
+			DatumGetTimestampTz(index_getattr(entry, reader->table->nkeys + 1, desc, &isnull)) >
+			condition->moment)
+		{
+			if (reader->steps >= STEPS_BEFORE_JUMP)
+				jump(reader);
+			continue;
+		}
+
+		if (!index_fetch_heap(reader->pass, reader->out))
+			continue;			/* not visible to us */
+		reader->rows++;
+		reader->answered = true;
+		reader->steps = 0;
+		read_boundary(reader, reader->out, &boundary);
+		if (!boundary.has_row)
+			continue;
+
+		version->slot = reader->out;
+		if (want_period)
+			fill_period(reader, reader->out, &boundary, version);
+		return true;
+	}
+	return false;
+}
+
+/* === all versions ========================================================== */
+
+static inline void
+swap_slots(TupleTableSlot **a, TupleTableSlot **b)
+{
+	TupleTableSlot *slot = *a;
+
+	*a = *b;
+	*b = slot;
+}
+
+static bool
+rows_have_same_key(VersionReader *reader, TupleTableSlot *a, TupleTableSlot *b)
+{
+	for (int i = reader->condition->nkeys; i < reader->table->nkeys; i++)
+	{
+		AttrNumber	attnum = reader->table->keys[i].versions_attnum;
+		bool		isnull_a;
+		bool		isnull_b;
+		Datum		value_a = slot_getattr(a, attnum, &isnull_a);
+		Datum		value_b = slot_getattr(b, attnum, &isnull_b);
+
+		if (isnull_a || isnull_b)
+		{
+			if (isnull_a != isnull_b)
+				return false;
+		}
+		else if (DatumGetInt32(FunctionCall2Coll(reader->compare[i], reader->table->keys[i].collation,
+												 value_a, value_b)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Hand out the version that is being built. */
+static void
+finish_run(VersionReader *reader, bool unbounded, TimestampTz to, Version *version)
+{
+	swap_slots(&reader->run, &reader->out);
+	reader->have_run = false;
+	version->slot = reader->out;
+	version->from = reader->run_from;
+	version->to = to;
+	version->unbounded = unbounded;
+}
+
+/*
+ * The candidate is effective: it goes on with the version that is being built,
+ * or ends it and may begin another.  True: *version is set.
+ */
+static bool
+commit_candidate(VersionReader *reader, Version *version)
+{
+	const Boundary *candidate = &reader->candidate_boundary;
+	bool		finished = false;
+
+	reader->have_candidate = false;
+	if (reader->have_run && same_holder(&reader->run_boundary, candidate))
+		return false;
+	if (reader->have_run)
+	{
+		finish_run(reader, false, candidate->valid_from, version);
+		finished = true;
+	}
+	if (candidate->has_row)
+	{
+		swap_slots(&reader->run, &reader->candidate);
+		reader->have_run = true;
+		reader->run_boundary = *candidate;
+		reader->run_from = candidate->valid_from;
+	}
+	/* nothing of this key that starts later is wanted */
+	if (reader->whole_key && candidate->valid_from > reader->condition->last)
+	{
+		reader->have_run = false;
+		reader->exhausted = true;
+		reader->key_ended = true;
+	}
+	return finished;
+}
+
+static inline void
+take_incoming(VersionReader *reader)
+{
+	swap_slots(&reader->candidate, &reader->incoming);
+	reader->candidate_boundary = reader->incoming_boundary;
+	reader->have_candidate = true;
+	reader->have_incoming = false;
+}
+
+static bool
+next_in_order(VersionReader *reader, Version *version)
+{
+	for (;;)
+	{
+		if (reader->key_ended)
+		{
+			if (reader->have_candidate && commit_candidate(reader, version))
+				return true;
+			if (reader->have_run)
+			{
+				finish_run(reader, true, 0, version);
+				return true;
+			}
+			if (reader->have_incoming)
+			{
+				take_incoming(reader);
+				reader->key_ended = false;
+			}
+			else if (reader->exhausted)
+				return false;
+		}
+
+		if (reader->exhausted ||
+			!next_row(reader, reader->scan, ForwardScanDirection, reader->incoming,
+					  &reader->incoming_boundary))
+		{
+			reader->exhausted = true;
+			reader->key_ended = true;
+			continue;
+		}
+		reader->have_incoming = true;
+
+		if (!reader->have_candidate)
+			take_incoming(reader);	/* the very first row */
+		else if (!reader->whole_key &&
+				 !rows_have_same_key(reader, reader->incoming, reader->candidate))
+			reader->key_ended = true;
+		else if (reader->incoming_boundary.valid_from == reader->candidate_boundary.valid_from)
+			take_incoming(reader);	/* outdoes it at its moment */
+		else
+		{
+			bool		finished = commit_candidate(reader, version);
+
+			if (!reader->exhausted)
+				take_incoming(reader);
+			else
+				reader->have_incoming = false;
+			if (finished)
+				return true;
+		}
+	}
+}
+
+/*
+ * Where to begin with a key of which only versions that reach beyond 'first'
+ * are wanted: the beginning of the version that holds then.  *from stays as it
+ * is if there is none.
+ */
+static void
+find_first(VersionReader *reader, TimestampTz *from)
+{
+	const VersionCondition *condition = reader->condition;
+	ScanKeyData keys[INDEX_MAX_KEYS];
+	int			nkeys = reader->table->nkeys;
+	IndexScanDesc scan;
+	Boundary	boundary;
+
+	memcpy(keys, condition->keys, sizeof(ScanKeyData) * nkeys);
+	moment_key(reader, &keys[nkeys], BTLessEqualStrategyNumber, F_TIMESTAMPTZ_LE, condition->first);
+	scan = descend(reader, &reader->period_scan, keys, nkeys + 1);
+	if (next_row(reader, scan, BackwardScanDirection, reader->period_slot, &boundary))
+		*from = boundary.has_row ? find_from(reader, condition->keys, &boundary) : boundary.valid_from;
+	ExecClearTuple(reader->period_slot);
+}
+
+void
+version_reader_start(VersionReader *reader, const VersionCondition *condition)
+{
+	ScanKeyData keys[INDEX_MAX_KEYS];
+	int			nkeys = condition->nkeys;
+	TimestampTz from = DT_NOBEGIN;
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+
+	reader->condition = condition;
+	reader->whole_key = condition->nkeys == reader->table->nkeys;
+	reader->done = false;
+	memcpy(keys, condition->keys, sizeof(ScanKeyData) * nkeys);
+
+	switch (condition->access)
+	{
+		case HISTORY_PROBE:
+			break;
+		case HISTORY_SNAPSHOT:
+			reader->have_entry = false;
+			reader->answered = false;
+			reader->steps = 0;
+			reader->pass = descend(reader, &reader->scan, keys, nkeys);
+			break;
+		case HISTORY_VERSIONS:
+			reader->have_run = false;
+			reader->have_candidate = false;
+			reader->have_incoming = false;
+			reader->key_ended = false;
+			reader->exhausted = false;
+			if (reader->whole_key)
+			{
+				if (condition->first > DT_NOBEGIN)
+					find_first(reader, &from);
+				moment_key(reader, &keys[nkeys], BTGreaterEqualStrategyNumber, F_TIMESTAMPTZ_GE, from);
+				nkeys++;
+			}
+			(void) descend(reader, &reader->scan, keys, nkeys);
+			break;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+bool
+version_reader_next(VersionReader *reader, bool want_period, Version *version)
+{
+	bool		found = false;
+
+	/* index scans keep memory from call to call, in the current context */
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+
+	switch (reader->condition->access)
+	{
+		case HISTORY_PROBE:
+			found = next_probe(reader, want_period, version);
+			break;
+		case HISTORY_SNAPSHOT:
+			found = next_snapshot(reader, want_period, version);
+			break;
+		case HISTORY_VERSIONS:
+			found = next_in_order(reader, version);
+			break;
+	}
+	MemoryContextSwitchTo(old);
+	return found;
+}
+
+void
+version_reader_counts(const VersionReader *reader, int64 *probes, int64 *rows)
+{
+	*probes = reader->probes;
+	*rows = reader->rows;
+}
