@@ -573,8 +573,6 @@ run_or_catch(ChangeDecoder *decoder, const KafkaRecord *records, int n, int *don
 	PG_CATCH();
 	{
 		decode_settings_leave(&settings);
-		if (!is_message_error(geterrcode()))
-			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
 		edata = CopyErrorData();
 		FlushErrorState();
@@ -584,6 +582,10 @@ run_or_catch(ChangeDecoder *decoder, const KafkaRecord *records, int n, int *don
 	}
 	PG_END_TRY();
 	error_context_stack = callback.previous;
+
+	/* out of the subtransaction first: nobody above knows of it */
+	if (edata && !is_message_error(edata->sqlerrcode))
+		ReThrowError(edata);
 	return edata;
 }
 
