@@ -203,7 +203,8 @@ pool_take(const KafkaConfig *config, int queue_kb)
 			handle->next = doomed;
 			doomed = handle;
 		}
-		else if (same && found == NULL && handle->queue_kb == queue_kb && handle->follow == config->follow)
+		else if (same && found == NULL && handle->queue_kb == queue_kb && handle->follow == config->follow &&
+				 handle->narrow == config->narrow)
 		{
 			*link = handle->next;
 			found = handle;
@@ -298,6 +299,7 @@ handle_create(const KafkaConfig *config, int queue_kb)
 	handle->fingerprint = config->fingerprint;
 	handle->queue_kb = queue_kb;
 	handle->follow = config->follow;
+	handle->narrow = config->narrow;
 	pg_atomic_init_u32(&handle->refcount, 1);
 	handle->events = rd_kafka_queue_get_main(handle->rk);
 	handle->records = rd_kafka_queue_get_consumer(handle->rk);

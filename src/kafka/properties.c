@@ -146,7 +146,6 @@ static const KafkaSetting settings[] = {
 	{"isolation.level", "read_committed", false},
 	{"socket.keepalive.enable", "true", false},
 	{"reconnect.backoff.max.ms", "2000", false},
-	{"fetch.message.max.bytes", "4194304", false},
 
 	{"allow.auto.create.topics", "false", true},
 	{"auto.offset.reset", "error", true},
@@ -274,6 +273,8 @@ kafka_conf_build(const KafkaConfig *config, int queue_kb)
 	 * behind: keep it short there.
 	 */
 	set_property(conf, "fetch.wait.max.ms", config->follow ? "100" : "5", false);
+	/* a fetch always brings a whole batch at least, however small this is */
+	set_property(conf, "fetch.message.max.bytes", config->narrow ? "65536" : "4194304", false);
 
 	for (int i = 0; i < config->nprops; i++)
 	{
