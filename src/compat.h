@@ -32,6 +32,15 @@
 #define vacuum_delay_point_compat() vacuum_delay_point()
 #endif
 
+/* 16 wants to know the outer join, if it is one */
+#if PG_VERSION_NUM >= 160000
+#define generate_join_implied_equalities_compat(root, join, outer, inner) \
+	generate_join_implied_equalities(root, join, outer, inner, NULL)
+#else
+#define generate_join_implied_equalities_compat(root, join, outer, inner) \
+	generate_join_implied_equalities(root, join, outer, inner)
+#endif
+
 /* 17 looks at statistics for the length of arrays, so it needs the planner's root */
 #if PG_VERSION_NUM >= 170000
 #define estimate_array_length_compat(root, array) estimate_array_length(root, array)
