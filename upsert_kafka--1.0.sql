@@ -16,7 +16,21 @@ COMMENT ON FUNCTION topic_validator(text[], oid) IS 'checks one option list of s
 CREATE FOREIGN DATA WRAPPER upsert_kafka HANDLER topic_handler VALIDATOR topic_validator;
 COMMENT ON FOREIGN DATA WRAPPER upsert_kafka IS 'Kafka topics as tables';
 
+CREATE FUNCTION topic_ddl_check() RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_topic_ddl_check' LANGUAGE C;
+COMMENT ON FUNCTION topic_ddl_check() IS 'warns of foreign tables on topics that cannot be used as they stand';
+
+CREATE EVENT TRIGGER upsert_kafka_topic_ddl_check ON ddl_command_end
+	WHEN TAG IN ('CREATE FOREIGN TABLE', 'ALTER FOREIGN TABLE', 'IMPORT FOREIGN SCHEMA')
+	EXECUTE FUNCTION topic_ddl_check();
+COMMENT ON EVENT TRIGGER upsert_kafka_topic_ddl_check IS 'warns of foreign tables on topics that cannot be used as they stand';
+
 -- === dry runs (src/changelog) ==================================================
+
+CREATE FUNCTION decode("table" anyelement, key bytea, value bytea) RETURNS SETOF anyelement
+AS 'MODULE_PATHNAME', 'upsert_kafka_decode' LANGUAGE C STABLE ROWS 1;
+COMMENT ON FUNCTION decode(anyelement, bytea, bytea) IS
+	'rows that a message with this key and value (NULL = Kafka null) gives in a foreign table, named by a NULL of its row type';
 
 -- === history tables (src/history) ==============================================
 
@@ -90,19 +104,181 @@ CREATE TABLE message_error (
 	column_name text,
 	sqlstate text NOT NULL,
 	message text NOT NULL,
-	key_text text,
+	key_text text COLLATE "C",
 	superseded_partition integer,
 	superseded_offset bigint,
 	recorded_at timestamptz NOT NULL DEFAULT now(),
 	PRIMARY KEY (target, partition, "offset")
 );
+-- a later good message of a key looks for its errors; hash, since a key may be longer than a btree takes
+CREATE INDEX message_error_key_text ON message_error USING hash (key_text);
 COMMENT ON TABLE message_error IS 'messages that were not applied; see the view errors';
 SELECT pg_catalog.pg_extension_config_dump('message_error', '');
 
 -- === functions of maintained tables ============================================
 
+CREATE FUNCTION materialize(
+	source regclass, target text, event_time name DEFAULT NULL, history boolean DEFAULT NULL,
+	primary_key name[] DEFAULT NULL, on_error text DEFAULT NULL, current_by text DEFAULT 'offset')
+RETURNS regclass
+AS 'MODULE_PATHNAME', 'upsert_kafka_materialize' LANGUAGE C;
+COMMENT ON FUNCTION materialize(regclass, text, name, boolean, name[], text, text)
+	IS 'makes a table that is kept up to date with the topic of a foreign table';
+
+CREATE FUNCTION "drop"(target regclass) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_drop' LANGUAGE C STRICT;
+COMMENT ON FUNCTION "drop"(regclass) IS 'drops a maintained table with its history and all that belongs to it';
+
+CREATE FUNCTION "position"(target regclass, OUT partition integer, OUT next_offset bigint) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'upsert_kafka_position' LANGUAGE C STABLE STRICT PARALLEL SAFE ROWS 10;
+COMMENT ON FUNCTION "position"(regclass) IS 'the next offset that a maintained table reads from each partition';
+
+-- for the views: is this registration another cluster's or database's, or not yet restored?
+CREATE FUNCTION registration_is_copy(target regclass, system_identifier bigint, database_oid oid) RETURNS boolean
+AS 'MODULE_PATHNAME', 'upsert_kafka_is_copy' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION registration_is_copy(regclass, bigint, oid) IS 'whether a registration came with a copy of the database';
+
 -- === views =====================================================================
+
+GRANT USAGE ON SCHEMA upsert_kafka TO PUBLIC;
+
+-- A user sees what concerns the tables that he may read; a table that is gone is nobody's.
+CREATE VIEW tables WITH (security_barrier) AS
+SELECT m.target,
+	m.source,
+	(SELECT o.option_value
+	 FROM pg_catalog.pg_foreign_table f, pg_catalog.pg_options_to_table(f.ftoptions) o
+	 WHERE f.ftrelid = m.source AND o.option_name = 'topic') AS topic,
+	m.history,
+	CASE WHEN upsert_kafka.registration_is_copy(m.target, m.system_identifier, m.database_oid)
+		THEN 'restored' ELSE m.state END AS state,
+	m.state_since,
+	m.error_sqlstate,
+	m.error_message,
+	m.error_partition,
+	m.error_offset,
+	m.key_columns,
+	m.event_time,
+	m.current_by,
+	m.on_error,
+	(SELECT pg_catalog.count(*) FROM upsert_kafka.message_error e
+	 WHERE e.target = m.target AND e.superseded_offset IS NULL) AS errors,
+	m.created_at
+FROM upsert_kafka.maintained_table m
+WHERE pg_catalog.has_table_privilege(m.target, 'SELECT');
+COMMENT ON VIEW tables IS 'maintained tables: where they come from, how they are kept, in which state they are';
+GRANT SELECT ON tables TO PUBLIC;
+
+-- Raw messages show every column of every row: the right to read the whole table is needed, and no row security.
+CREATE VIEW errors WITH (security_barrier) AS
+SELECT e.target,
+	e.topic,
+	e.partition,
+	e."offset",
+	e."timestamp",
+	e.raw_key,
+	e.raw_value,
+	e.column_name,
+	e.sqlstate,
+	e.message,
+	e.recorded_at,
+	e.superseded_offset IS NOT NULL AS superseded
+FROM upsert_kafka.message_error e
+WHERE pg_catalog.has_table_privilege(e.target, 'SELECT')
+	AND NOT pg_catalog.row_security_active(e.target);
+COMMENT ON VIEW errors IS 'messages that were not applied; superseded: a later message of the key was';
+GRANT SELECT ON errors TO PUBLIC;
 
 -- === DDL on maintained tables ==================================================
 
+CREATE FUNCTION refuse_dml() RETURNS trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_refuse_dml' LANGUAGE C;
+COMMENT ON FUNCTION refuse_dml() IS 'guard of maintained tables: only their topic changes them';
+
+CREATE FUNCTION follow_ddl() RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_follow_ddl' LANGUAGE C;
+COMMENT ON FUNCTION follow_ddl() IS 'lets history and registration follow the maintained table';
+CREATE EVENT TRIGGER upsert_kafka_follow_ddl ON ddl_command_end
+	WHEN TAG IN ('ALTER TABLE', 'ALTER FOREIGN TABLE', 'ALTER INDEX', 'ALTER SCHEMA', 'CREATE TRIGGER', 'GRANT', 'REVOKE')
+	EXECUTE FUNCTION follow_ddl();
+COMMENT ON EVENT TRIGGER upsert_kafka_follow_ddl IS 'lets history and registration follow maintained tables';
+
+CREATE FUNCTION follow_drop() RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_follow_drop' LANGUAGE C;
+COMMENT ON FUNCTION follow_drop() IS 'drops what belongs to a dropped maintained table, and refuses to drop it alone';
+CREATE EVENT TRIGGER upsert_kafka_follow_drop ON sql_drop EXECUTE FUNCTION follow_drop();
+COMMENT ON EVENT TRIGGER upsert_kafka_follow_drop IS 'drops what belongs to dropped maintained tables';
+
 -- === workers ===================================================================
+
+CREATE FUNCTION wake_workers() RETURNS trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_wake_workers' LANGUAGE C;
+COMMENT ON FUNCTION wake_workers() IS 'lets workers look at the registrations again after commit';
+
+-- for rows that do not come through our functions, such as those of a restore
+CREATE TRIGGER wake_workers AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON maintained_table
+	FOR EACH STATEMENT EXECUTE FUNCTION wake_workers();
+
+CREATE FUNCTION wait_for(target regclass, timeout interval DEFAULT NULL) RETURNS boolean
+AS 'MODULE_PATHNAME', 'upsert_kafka_wait_for' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION wait_for(regclass, interval) IS 'waits until all that is committed in the topic now has been applied';
+
+CREATE FUNCTION pause(target regclass) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_pause' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION pause(regclass) IS 'keeps a maintained table as it is until resume';
+
+CREATE FUNCTION resume(target regclass, accept_data_loss boolean DEFAULT false) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_resume' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION resume(regclass, boolean) IS 'lets a paused, stopped or restored maintained table go on';
+
+CREATE FUNCTION refresh(target regclass) RETURNS bigint
+AS 'MODULE_PATHNAME', 'upsert_kafka_refresh' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION refresh(regclass) IS 'applies what the topic holds now, in this session; returns the number of messages';
+
+CREATE FUNCTION skip(target regclass, partition integer, "offset" bigint) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_skip' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION skip(regclass, integer, bigint) IS 'records the message at which a table has stopped as skipped, and goes on after it';
+
+CREATE FUNCTION retry_errors(target regclass) RETURNS bigint
+AS 'MODULE_PATHNAME', 'upsert_kafka_retry_errors' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION retry_errors(regclass) IS 'applies recorded errors again, at their place; returns how many went in';
+
+CREATE FUNCTION rebuild(target regclass, discard_history boolean DEFAULT false) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_rebuild' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION rebuild(regclass, boolean) IS 'reads the topic of a maintained table anew from its start';
+
+CREATE FUNCTION worker_progress(OUT target oid, OUT pid integer, OUT lag_messages bigint, OUT end_offsets bigint[],
+	OUT rows_per_second double precision, OUT eta interval, OUT messages bigint, OUT bytes bigint, OUT memory bigint,
+	OUT last_error text, OUT last_error_at timestamptz) RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'upsert_kafka_worker_progress' LANGUAGE C VOLATILE ROWS 10;
+COMMENT ON FUNCTION worker_progress() IS 'what workers tell about tables of this database; see the view progress';
+
+-- One row per partition; columns from rows_per_second on are of the table as a whole.
+CREATE VIEW progress WITH (security_barrier) AS
+SELECT t.target,
+	p.partition,
+	CASE WHEN upsert_kafka.registration_is_copy(t.target, t.system_identifier, t.database_oid)
+		THEN 'restored' ELSE t.state END AS phase,
+	p.position,
+	greatest(w.end_offsets[p.partition], p.position) AS end_offset,
+	greatest(w.end_offsets[p.partition] - p.position, 0) AS lag_messages,
+	CASE WHEN w.end_offsets[p.partition] > p.position AND p.last_timestamp >= 0
+		THEN greatest(extract(epoch FROM pg_catalog.clock_timestamp())::double precision - p.last_timestamp / 1000.0, 0)
+		WHEN w.end_offsets[p.partition] <= p.position THEN 0 END AS lag_seconds,
+	w.rows_per_second,
+	w.eta,
+	w.messages,
+	(SELECT pg_catalog.count(*) FROM upsert_kafka.message_error e
+	 WHERE e.target = t.target AND e.superseded_offset IS NULL) AS errors,
+	w.memory,
+	w.pid AS worker,
+	w.last_error,
+	w.last_error_at
+FROM upsert_kafka.maintained_table t
+	LEFT JOIN upsert_kafka.position_state s ON s.target = t.target
+	LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(s.partitions), pg_catalog.unnest(s.next_offsets), pg_catalog.unnest(s.last_timestamps))
+		AS p (partition, position, last_timestamp) ON true
+	LEFT JOIN upsert_kafka.worker_progress() w ON w.target = t.target
+WHERE pg_catalog.has_table_privilege(t.target, 'SELECT');
+COMMENT ON VIEW progress IS 'how far maintained tables are, partition by partition';
+GRANT SELECT ON progress TO PUBLIC;

@@ -74,4 +74,98 @@
 	 exec_rt_fetch((plan)->scan.scanrelid, estate)->checkAsUser : GetUserId())
 #endif
 
+/* 18 took it away for pg_noreturn, which goes in front of a declaration */
+#ifndef pg_attribute_noreturn
+#define pg_attribute_noreturn() __attribute__((noreturn))
+#endif
+
+/* 16 gave stringToQualifiedNameList an ErrorSaveContext */
+#if PG_VERSION_NUM >= 160000
+#define stringToQualifiedNameList_compat(string) stringToQualifiedNameList(string, NULL)
+#else
+#define stringToQualifiedNameList_compat(string) stringToQualifiedNameList(string)
+#endif
+
+/* 15 turned tuplesort's randomAccess flag into a set of options */
+#if PG_VERSION_NUM >= 150000
+#define TUPLESORT_RANDOMACCESS_compat TUPLESORT_RANDOMACCESS
+#define TUPLESORT_NONE_compat TUPLESORT_NONE
+#else
+#define TUPLESORT_RANDOMACCESS_compat true
+#define TUPLESORT_NONE_compat false
+#endif
+
+/* 15 gave reservoir sampling a generator of the common kind, passed by address */
+#if PG_VERSION_NUM >= 150000
+#define sampler_random_fract_compat(state) sampler_random_fract(&(state))
+#else
+#define sampler_random_fract_compat(state) sampler_random_fract(state)
+#endif
+
+/* 18 lets a caller ask for space in front of a minimal tuple */
+#if PG_VERSION_NUM >= 180000
+#define heap_form_minimal_tuple_compat(desc, values, isnull) heap_form_minimal_tuple(desc, values, isnull, 0)
+#else
+#define heap_form_minimal_tuple_compat(desc, values, isnull) heap_form_minimal_tuple(desc, values, isnull)
+#endif
+
+/*
+ * 16 moved permissions out of range table entries, 18 made pruned relations known here.
+ */
+#if PG_VERSION_NUM >= 180000
+#define ExecInitRangeTable_compat(estate, rtable, perminfos) \
+	ExecInitRangeTable(estate, rtable, perminfos, bms_make_singleton(1))
+#elif PG_VERSION_NUM >= 160000
+#define ExecInitRangeTable_compat(estate, rtable, perminfos) ExecInitRangeTable(estate, rtable, perminfos)
+#else
+#define ExecInitRangeTable_compat(estate, rtable, perminfos) ExecInitRangeTable(estate, rtable)
+#endif
+
+/* 16 added the result relations that may be locked by EvalPlanQual */
+#if PG_VERSION_NUM >= 160000
+#define EvalPlanQualInit_compat(epq, estate) EvalPlanQualInit(epq, estate, NULL, NIL, -1, NIL)
+#else
+#define EvalPlanQualInit_compat(epq, estate) EvalPlanQualInit(epq, estate, NULL, NIL, -1)
+#endif
+
+/* 16 added onlySummarizing */
+#if PG_VERSION_NUM >= 160000
+#define ExecInsertIndexTuples_compat(rri, slot, estate) \
+	ExecInsertIndexTuples(rri, slot, estate, false, false, NULL, NIL, false)
+#else
+#define ExecInsertIndexTuples_compat(rri, slot, estate) \
+	ExecInsertIndexTuples(rri, slot, estate, false, false, NULL, NIL)
+#endif
+
+/* 18 added deferrable_ok */
+#if PG_VERSION_NUM >= 180000
+#define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel, false)
+#elif PG_VERSION_NUM >= 140000
+#define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel)
+#endif
+
+/* 16 has one function for all kinds of objects */
+#if PG_VERSION_NUM >= 160000
+#define relation_ownercheck_compat(relid, role) object_ownercheck(RelationRelationId, relid, role)
+#define database_ownercheck_compat(dbid, role) object_ownercheck(DatabaseRelationId, dbid, role)
+#else
+#define relation_ownercheck_compat(relid, role) pg_class_ownercheck(relid, role)
+#define database_ownercheck_compat(dbid, role) pg_database_ownercheck(dbid, role)
+#endif
+
+/* 15 wants shared memory asked for in a hook; 14 has none and takes it in _PG_init */
+#if PG_VERSION_NUM >= 150000
+#define request_shmem_compat(previous, request) \
+	((previous) = shmem_request_hook, shmem_request_hook = (request))
+#else
+#define request_shmem_compat(previous, request) ((previous) = NULL, (request) ())
+#endif
+
+/* 17 lets a resource owner free a set; ours live as long as their worker */
+#if PG_VERSION_NUM >= 170000
+#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(NULL, nevents)
+#else
+#define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
+#endif
+
 #endif							/* UK_COMPAT_H */

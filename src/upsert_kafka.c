@@ -8,6 +8,7 @@
 
 #include "compat.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "upsert_kafka.h"
 #include "utils/guc.h"
 
@@ -43,10 +44,13 @@ _PG_init(void)
 							gettext_noop("Time after which a session closes a Kafka client it does not use."),
 							NULL, &uk_idle_timeout, 60000, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+
+	/* a session that loads the library by itself may not define a PGC_POSTMASTER one */
 	DefineCustomIntVariable("upsert_kafka.max_workers",
 							gettext_noop("Most apply and backfill workers that run at once in the server."),
 							NULL, &uk_max_workers, 4, 1, 256,
-							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP,
+							0, NULL, NULL, NULL);
 	DefineCustomIntVariable("upsert_kafka.queue_size",
 							gettext_noop("Bytes that one Kafka client reads ahead."),
 							NULL, &uk_queue_kb, 65536, 1024, 1024 * 1024,

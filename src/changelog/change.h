@@ -7,16 +7,19 @@
 #ifndef UK_CHANGE_H
 #define UK_CHANGE_H
 
+#include "access/sysattr.h"
 #include "fdw/options.h"
 #include "nodes/bitmapset.h"
 
 typedef struct Change
 {
 	RowKind		kind;
-	int32		record;			/* index of its record in the decoded array */
+	int32		record;			/* index of its record: in the decoded array, or
+								 * counted over several of them since the batch was reset */
 	int32		partition;
 	int64		offset;
 	int64		timestamp;		/* Kafka's, ms */
+	int64		event_time;		/* TimestampTz; filled in by apply, not by the decoder */
 	Datum	   *values;			/* TopicTable.natts of them, attnum - 1 */
 	bool	   *isnull;
 } Change;
@@ -26,9 +29,10 @@ typedef struct ChangeError
 {
 	int32		record;
 	int			sqlerrcode;
-	const char *column;			/* NULL if the message as a whole is wrong */
-	const char *message;		/* primary text of what was wrong */
-	const char *hint;
+	bool		in_key;			/* the key was wrong, else the value or metadata */
+	const char *column;			/* NULL if the key or value as a whole is wrong */
+	const char *message;		/* what was wrong with it */
+	const char *hint;			/* of the cause, or NULL */
 	bool		key_known;		/* values below hold its typed key */
 	Datum	   *values;
 	bool	   *isnull;
@@ -43,8 +47,14 @@ typedef struct ChangeBatch
 	int			nerrors;
 	int			max_errors;
 	ChangeError *errors;
-	int			nrecords;		/* records consumed: less than given when a
-								 * message stopped the batch */
+	int			nrecords;		/* records consumed since the reset: less than
+								 * given when a message stopped the batch */
+
+	/* private: room for rows, cut into pieces as they come */
+	int			free_rows;
+	int			free_natts;
+	Datum	   *free_values;
+	bool	   *free_isnull;
 } ChangeBatch;
 
 typedef enum DecodeMode
@@ -59,10 +69,15 @@ typedef struct ChangeDecoder ChangeDecoder;
 
 /*
  * A decoder for the columns in 'wanted' (attnum - FirstLowInvalidHeapAttributeNumber
- * as everywhere; NULL = all).  Key columns of an upsert table are always decoded.
- * Allocated in CurrentMemoryContext.
+ * as everywhere; NULL or the whole row = all, CHANGE_WANT_NOTHING = none).  Key
+ * columns of an upsert table are always decoded, so that a decoder which wants
+ * nothing gives keys and row kinds.  A value of which no column is wanted is not looked
+ * at, except where it may say by itself that it is no row.
+ * Allocated in CurrentMemoryContext; keeps 'table' by reference.
  */
 extern ChangeDecoder *change_decoder_create(const TopicTable *table, const Bitmapset *wanted);
+#define CHANGE_WANT_NOTHING \
+	bms_make_singleton(TableOidAttributeNumber - FirstLowInvalidHeapAttributeNumber)
 
 extern ChangeBatch *change_batch_create(MemoryContext parent);
 extern void change_batch_reset(ChangeBatch *batch);
@@ -71,20 +86,28 @@ extern void change_batch_reset(ChangeBatch *batch);
  * Decode records[0 .. n) and append to batch.  Upsert tables: a null value is
  * ROW_DELETE with only key (and metadata) columns set; key columns come from the key
  * (case X05) and are never NULL (23502, case X01).  Append tables: every row is
- * ROW_INSERT.  DECODE_STOP and DECODE_SKIP use internal subtransactions, one per
+ * ROW_INSERT, unless the format tells row kinds; a null key or value leaves its
+ * columns NULL.  DECODE_STOP and DECODE_SKIP use internal subtransactions, one per
  * run of good messages.  Interruptible.
+ *
+ * What is in the batch holds after an ERROR of a later message, too.  Texts that are
+ * the same for every row (topic, row kind) belong to the decoder, so it must live as
+ * long as the rows.  Errors that are not the message's (cancel, memory, ..) pass
+ * through, with topic, partition and offset in their context.
  */
 extern void change_decode(ChangeDecoder *decoder, const KafkaRecord *records, int n, ChangeBatch *batch, DecodeMode mode);
 
 /*
- * Decode only the key of one record into values/isnull (of TopicTable.natts).
- * Returns false if its key is bad in a way that DECODE_SKIP would skip.
- * Used by scans that reduce per key before decoding values.
+ * Decode the key of one record, or its value and metadata, into values/isnull (of
+ * TopicTable.natts) and CurrentMemoryContext; columns of the other part are left
+ * alone.  ERROR in the house's form.  change_decode_value returns false if there is no
+ * row in the value: a tombstone, or one that the format takes for it.
+ * For scans that reduce per key before they decode values.
  */
 extern void change_decode_key(ChangeDecoder *decoder, const KafkaRecord *record, Datum *values, bool *isnull);
-extern void change_decode_value(ChangeDecoder *decoder, const KafkaRecord *record, Datum *values, bool *isnull);
+extern bool change_decode_value(ChangeDecoder *decoder, const KafkaRecord *record, Datum *values, bool *isnull);
 
-/* "+I" "-U" "+U" "-D" */
+/* "+I" "-U" "+U" "-D"; an upsert shows as "+I", the row that there is */
 extern const char *row_kind_text(RowKind kind);
 
 /*

@@ -16,9 +16,8 @@ typedef struct KeyColumn
 	Oid			collation;
 	int16		typlen;
 	bool		typbyval;
-	FmgrInfo	hash;			/* default hash opclass; fn_oid 0: none, then the
-								 * hash of the type's output text of a normalized
-								 * value is not possible and only sorting works */
+	FmgrInfo	hash;			/* default hash opclass; fn_oid 0: none, such keys
+								 * can only be sorted */
 	FmgrInfo	cmp;			/* default btree opclass, 3-way */
 	Oid			lt_operator;	/* for tuplesort */
 } KeyColumn;
@@ -31,12 +30,16 @@ typedef struct KeyDesc
 } KeyDesc;
 
 /*
- * ERROR 42883 naming the column when a type has no default btree operator
+ * Collations are the columns' own: text that a nondeterministic collation calls
+ * equal is one key.  ERROR 42883 naming the column when a type has no default btree operator
  * class.  Allocated in CurrentMemoryContext.
  */
 extern KeyDesc *key_desc_create(TupleDesc desc, int n, const AttrNumber *attnums);
 
-/* values[] is indexed by attnum - 1; key columns are never NULL. */
+/*
+ * values[] is indexed by attnum - 1; key columns are never NULL.  key_hash only
+ * where desc->hashable.
+ */
 extern uint32 key_hash(const KeyDesc *desc, const Datum *values);
 extern int	key_compare(const KeyDesc *desc, const Datum *a, const Datum *b);
 

@@ -102,11 +102,20 @@ typedef struct TopicTable
 	TopicColumn *columns;
 	int			nkeys;
 	AttrNumber *keys;			/* attnums of the key columns, in column order */
+
+	/* as given; resolved into columns[] */
+	List	   *key_fields;		/* column names, NIL: by column options */
+	const char *key_fields_prefix;
 } TopicTable;
+
+/* Is this a foreign table (or server) of a wrapper with our validator? */
+extern bool topic_table_is_ours(Oid relid);
+extern bool topic_server_is_ours(Oid serverid);
 
 /*
  * Options of a foreign table, all checks done.  palloc'd in
- * CurrentMemoryContext.  ERROR HV000 family with a hint.
+ * CurrentMemoryContext.  ERROR HV000 family with a hint; 42809 for a relation
+ * that is no foreign table on a topic.
  */
 extern TopicTable *topic_table_get(Relation rel);
 

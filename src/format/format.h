@@ -9,6 +9,7 @@
 #ifndef UK_FORMAT_H
 #define UK_FORMAT_H
 
+#include "compat.h"
 #include "fmgr.h"
 #include "nodes/pg_list.h"
 

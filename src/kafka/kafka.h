@@ -16,6 +16,8 @@
 #ifndef UK_KAFKA_H
 #define UK_KAFKA_H
 
+#include "compat.h"
+
 /* Properties of one client: a server's options with the user mapping's on top. */
 typedef struct KafkaConfig
 {
@@ -26,6 +28,9 @@ typedef struct KafkaConfig
 	const char **names;
 	const char **values;
 	int			timeout_ms;		/* how long the broker may take to answer */
+	bool		follow;			/* the consumer mostly waits for new records:
+								 * long polls, behind which any other call
+								 * waits for up to a tenth of a second */
 	uint32		fingerprint;	/* hash of all properties; a pooled handle with
 								 * another fingerprint is not reused */
 } KafkaConfig;
@@ -71,7 +76,10 @@ typedef struct KafkaRecord
 	Size		key_len;
 	const char *value;
 	Size		value_len;
-	void	   *message;		/* for kafka_record_headers */
+	void	   *message;		/* for kafka_record_headers; NULL: a copy of the
+								 * record, whose headers are the two below */
+	const struct KafkaHeader *headers;
+	int			nheaders;
 } KafkaRecord;
 
 typedef struct KafkaHeader
@@ -108,7 +116,10 @@ extern int	kafka_partition_count(KafkaConsumer *consumer, const char *topic, boo
  */
 extern void kafka_query_offsets(KafkaConsumer *consumer, int n, const KafkaRange *ranges, int64 *low, int64 *end);
 
-/* First offset with timestamp >= ms[i]; the end offset where there is none. */
+/*
+ * First offset with timestamp >= ms[i] (ms since 1970); the end offset where
+ * there is none.  No partition may appear twice.
+ */
 extern void kafka_offsets_for_times(KafkaConsumer *consumer, int n, const KafkaRange *ranges, const int64 *ms, int64 *offsets);
 
 /* Names of all topics (internal ones left out), palloc'd, sorted. */
@@ -116,8 +127,10 @@ extern char **kafka_list_topics(KafkaConsumer *consumer, int *ntopics);
 
 /*
  * Start reading 'ranges' (kept by reference; position and done are updated in
- * place by kafka_consume).  An empty range is done at once.  Restarts the
- * consumer when it was reading already.
+ * place by kafka_consume).  An empty range is done at once.  Several ranges of
+ * one partition are read one after another; they must not overlap.  Restarts the
+ * consumer when it was reading already.  ERROR HV00R when a partition does not
+ * exist.
  */
 extern void kafka_consume_start(KafkaConsumer *consumer, KafkaRange *ranges, int n);
 
@@ -129,18 +142,24 @@ extern void kafka_consume_start(KafkaConsumer *consumer, KafkaRange *ranges, int
  * their range are not returned.  timeout_ms 0 never waits.
  * Errors: HV000-class or 08 with topic and partition; an offset that the
  * broker no longer has raises FDW_ERROR with *out_of_range set to the range's
- * index first, when that pointer is given.
+ * index first, when that pointer is given.  When every open range has an end
+ * and nothing at all comes for the configured timeout: 08006 naming what is
+ * missing.  A range without end waits for ever.
  */
 extern int	kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max, long timeout_ms,
 						  bool wake_on_latch, int *out_of_range);
 
-/* Like kafka_consume_start for partitions found later; array may have moved. */
+/* End the reading; the ranges may be freed.  More partitions: start anew. */
 extern void kafka_consume_stop(KafkaConsumer *consumer);
 
-/* File descriptor that becomes readable when kafka_consume has something. */
+/*
+ * File descriptor that becomes readable when kafka_consume has something.  It
+ * tells of what comes, not of what is there: wait on it only after kafka_consume
+ * has returned 0.
+ */
 extern int	kafka_wait_fd(KafkaConsumer *consumer);
 
-/* Errors and statistics since the consumer started, for progress and EXPLAIN. */
+/* The client's last error in its own words, "" when there was none. */
 extern const char *kafka_last_error(KafkaConsumer *consumer);
 
 /* Headers in wire order; returns their number.  *headers is palloc'd. */

@@ -43,7 +43,9 @@ typedef struct MaintainedTable
 	OnError		on_error;
 	TableState	state;
 	bool		foreign_copy;	/* registered under another system identifier or
-								 * database: treat as TABLE_RESTORED */
+								 * database, or without its guard trigger (a
+								 * restore that has not ended): treat as
+								 * TABLE_RESTORED */
 } MaintainedTable;
 
 typedef struct Position
@@ -65,16 +67,55 @@ typedef struct Positions
 
 /* NULL if not registered.  palloc'd in CurrentMemoryContext. */
 extern MaintainedTable *maintained_table_get(Oid target);
+
+/* The same, even if the table is gone: owner is InvalidOid then. */
+extern MaintainedTable *maintained_table_read(Oid target);
+
+/*
+ * Has the current table its guard trigger?  pg_dump makes triggers last and
+ * --clean drops them first, so a table without it is being restored or taken
+ * apart: nothing is applied to it, and no DDL on it is refused or followed.
+ */
+extern bool maintained_table_is_guarded(Oid target);
+
+/* What MaintainedTable.foreign_copy tells, of a registration's columns. */
+extern bool registration_is_copy(Oid target, int64 system_identifier, Oid database);
 extern List *maintained_table_targets(void);	/* OIDs of all of this database */
+extern List *maintained_table_targets_of_source(Oid source);
+
+/* The target whose versions, history or origins table this is; InvalidOid: none. */
+extern Oid	maintained_table_of_part(Oid relid);
+
+/*
+ * Write a registration: insert takes all fields, with state; update all but
+ * state and target; delete takes positions and errors along.
+ */
+extern void maintained_table_insert(const MaintainedTable *table);
+extern void maintained_table_update(const MaintainedTable *table);
+extern void maintained_table_delete(Oid target);
+
+/* Make a copied registration this database's own (resume of a restored table). */
+extern void maintained_table_adopt(Oid target);
 
 extern Positions *positions_get(Oid target);	/* NULL: never read anything */
 extern void positions_set(Oid target, const Positions *positions);
+extern void positions_forget(Oid target);	/* as if nothing had been read */
 
 extern const char *table_state_name(TableState state);
 
 /* Sets state and the error columns (sqlerrcode 0, detail NULL: cleared). */
 extern void table_state_set(Oid target, TableState state, int sqlerrcode, const char *detail,
 							int32 partition, int64 offset);
+
+/* The error columns; palloc'd.  False: no error is recorded. */
+typedef struct RegistrationError
+{
+	int			sqlerrcode;
+	char	   *message;
+	int32		partition;		/* -1: the table as a whole */
+	int64		offset;
+} RegistrationError;
+extern bool registration_error_get(Oid target, RegistrationError *error);
 
 /* A row of the errors table; raw bytes may be NULL = Kafka null. */
 typedef struct MessageError
@@ -94,6 +135,15 @@ typedef struct MessageError
 								 * a later good message for it supersedes the error */
 } MessageError;
 extern void message_error_record(Oid target, const MessageError *error);
+/*
+ * Recorded errors of a table in (partition, offset) order, with topic, coordinates,
+ * timestamp and raw bytes only; palloc'd.  And the removal of one that has
+ * been applied after all; nothing happens if there is none.
+ */
+extern List *message_errors_get(Oid target);
+extern void message_error_delete(Oid target, int32 partition, int64 offset);
+extern void message_errors_forget(Oid target);	/* all of them, before a rebuild */
+
 /* Mark errors of these keys superseded by a later message (case X12). */
 extern bool message_errors_exist(Oid target);
 extern void message_errors_supersede(Oid target, const char *key_text, int32 partition, int64 offset);

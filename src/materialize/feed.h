@@ -30,6 +30,9 @@ typedef struct FeedStats
 	int64		bytes;
 	int64		errors;
 	int64		lag_messages;	/* at last look at the watermarks, -1 unknown */
+	int			nends;
+	const int64 *ends;			/* by partition: stable end at that look, -1
+								 * unknown; NULL: never looked */
 	int64		last_timestamp; /* Kafka timestamp (ms) of the last applied message */
 	Size		memory;
 } FeedStats;
@@ -43,16 +46,20 @@ extern Feed *feed_open(Oid target, MemoryContext parent);
 extern void feed_close(Feed *feed);
 
 /*
- * Take what has arrived, waiting up to timeout_ms for it.  Outside a transaction
- * in a worker.  Returns the number of records in hand (also those of an
- * earlier call that are not applied yet).
+ * Take what has arrived, waiting up to timeout_ms for it (0: not at all), outside a
+ * transaction in a worker.  True when there is something for feed_apply: records,
+ * or a position that moved without any (transaction markers).  An ERROR here
+ * means: close the feed, open it again later.
  */
-extern int	feed_fetch(Feed *feed, long timeout_ms);
+extern bool feed_fetch(Feed *feed, long timeout_ms);
+
+/* Records in hand that one transaction may take; 0 when only the position moved. */
+extern int	feed_pending(Feed *feed);
 
 /*
- * Apply records in hand [0 .. n) (n <= feed_fetch's answer) inside the current
- * transaction.  Call feed_applied() after its commit; after an abort the
- * records are still in hand, and a smaller n may be tried.
+ * Apply records in hand [0 .. n) (n <= feed_pending) inside the current transaction,
+ * which has no snapshot yet in a worker.  Call feed_applied() after its commit;
+ * after an abort the records are still in hand, and a smaller n may be tried.
  */
 extern FeedResult feed_apply(Feed *feed, int n);
 extern void feed_applied(Feed *feed);

@@ -1,0 +1,747 @@
+/*
+ * decode.c
+ *	  Records to changes: the one decode path (DESIGN.md, decision 1).
+ *
+ * Puts key, value and metadata of a record together into rows, and turns the
+ * errors of a message into ChangeErrors.  Knows formats by their vtable only and
+ * Kafka by KafkaRecord only.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "changelog/change.h"
+#include "changelog/metadata.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
+#define ROW_CHUNK_BYTES		65536	/* room that is made at once for rows */
+#define ROW_CHUNK_MAX		1024
+
+/* Longest value that a format may take for a delete: "null", framed, with blanks. */
+#define DELETE_MARKER_MAX	16
+
+typedef enum ValueUse
+{
+	VALUE_UNUSED,				/* no column wanted: not looked at */
+	VALUE_MARKERS,				/* only whether a short one means a delete */
+	VALUE_DECODED
+} ValueUse;
+
+typedef struct MetadataColumn
+{
+	int			index;
+	bool		row_kind;
+	const char *name;
+	MetadataReader *reader;
+} MetadataColumn;
+
+struct ChangeDecoder
+{
+	RowSink		sink;
+	const TopicTable *table;
+	Decoder    *key;			/* NULL: no key column wanted */
+	Decoder    *value;
+	ValueUse	value_use;
+	bool		has_kinds;		/* the value's format tells row kinds */
+	int			nmetadata;
+	MetadataColumn *metadata;
+
+	/* of the message at hand */
+	const KafkaRecord *record;
+	bool		in_key;
+	bool		key_known;
+	int			nrows;			/* emitted by the key or the value */
+	ChangeBatch *batch;			/* NULL: a single row, nothing to append to */
+	RowKind		kind;			/* of that single row */
+};
+
+/* ------------------------------------------------------------------------
+ * Batches
+ * ------------------------------------------------------------------------ */
+
+ChangeBatch *
+change_batch_create(MemoryContext parent)
+{
+	ChangeBatch *batch = MemoryContextAllocZero(parent, sizeof(ChangeBatch));
+
+	batch->context = AllocSetContextCreate(parent, "upsert_kafka changes", ALLOCSET_DEFAULT_SIZES);
+	return batch;
+}
+
+void
+change_batch_reset(ChangeBatch *batch)
+{
+	MemoryContext context = batch->context;
+
+	MemoryContextReset(context);
+	memset(batch, 0, sizeof(*batch));
+	batch->context = context;
+}
+
+/* Point the sink at the next free row, all NULL. */
+static void
+next_row(ChangeDecoder *decoder)
+{
+	ChangeBatch *batch = decoder->batch;
+	int			natts = decoder->table->natts;
+
+	if (batch->free_rows == 0 || batch->free_natts != natts)
+	{
+		int			size = Max(natts, 1) * (sizeof(Datum) + sizeof(bool));
+		int			n = Max(1, Min(ROW_CHUNK_MAX, ROW_CHUNK_BYTES / size));
+
+		batch->free_values = MemoryContextAlloc(batch->context, sizeof(Datum) * Max(natts, 1) * n);
+		batch->free_isnull = MemoryContextAlloc(batch->context, sizeof(bool) * Max(natts, 1) * n);
+		batch->free_rows = n;
+		batch->free_natts = natts;
+	}
+	decoder->sink.values = batch->free_values;
+	decoder->sink.isnull = batch->free_isnull;
+	memset(batch->free_isnull, true, sizeof(bool) * natts);
+}
+
+static void
+keep_row(ChangeBatch *batch)
+{
+	batch->free_values += batch->free_natts;
+	batch->free_isnull += batch->free_natts;
+	batch->free_rows--;
+}
+
+static void
+set_row_kind(ChangeDecoder *decoder, RowKind kind)
+{
+	for (int i = 0; i < decoder->nmetadata; i++)
+	{
+		MetadataColumn *column = &decoder->metadata[i];
+
+		if (!column->row_kind)
+			continue;
+		decoder->sink.values[column->index] = metadata_row_kind(column->reader, kind);
+		decoder->sink.isnull[column->index] = false;
+	}
+}
+
+static void
+append_row(ChangeDecoder *decoder, RowKind kind)
+{
+	ChangeBatch *batch = decoder->batch;
+	const KafkaRecord *record = decoder->record;
+	Change	   *change;
+
+	set_row_kind(decoder, kind);
+	if (batch == NULL)
+	{
+		decoder->kind = kind;
+		return;
+	}
+	if (batch->nchanges == batch->max_changes)
+	{
+		if (batch->changes == NULL)
+		{
+			batch->max_changes = 256;
+			batch->changes = MemoryContextAlloc(batch->context, sizeof(Change) * batch->max_changes);
+		}
+		else
+		{
+			batch->max_changes *= 2;
+			batch->changes = repalloc_huge(batch->changes, sizeof(Change) * batch->max_changes);
+		}
+	}
+	change = &batch->changes[batch->nchanges++];
+	memset(change, 0, sizeof(*change));
+	change->kind = kind;
+	change->record = batch->nrecords;
+	change->partition = record->partition;
+	change->offset = record->offset;
+	change->timestamp = record->timestamp;
+	change->values = decoder->sink.values;
+	change->isnull = decoder->sink.isnull;
+	keep_row(batch);
+}
+
+/* ------------------------------------------------------------------------
+ * One message
+ * ------------------------------------------------------------------------ */
+
+/* A column that the value's format fills. */
+static bool
+is_value_column(const TopicColumn *column)
+{
+	return OidIsValid(column->type) && !column->is_key && column->metadata == META_NONE;
+}
+
+static void
+emit_key(RowSink *sink, RowKind kind)
+{
+	ChangeDecoder *decoder = sink->arg;
+
+	decoder->nrows++;
+}
+
+static void
+emit_value(RowSink *sink, RowKind kind)
+{
+	ChangeDecoder *decoder = sink->arg;
+	const TopicTable *table = decoder->table;
+	Datum	   *values = sink->values;
+	bool	   *isnull = sink->isnull;
+
+	decoder->nrows++;
+	if (table->upsert)
+		kind = kind == ROW_DELETE ? ROW_DELETE : ROW_UPSERT;
+	else if (!decoder->has_kinds)
+		kind = ROW_INSERT;
+	if (table->upsert && kind == ROW_DELETE)
+	{
+		for (int i = 0; i < table->natts; i++)
+		{
+			if (is_value_column(&table->columns[i]))
+				isnull[i] = true;
+		}
+	}
+	append_row(decoder, kind);
+	if (decoder->batch == NULL)
+		return;
+
+	/* further rows of this message share its key and metadata */
+	next_row(decoder);
+	for (int i = 0; i < table->natts; i++)
+	{
+		if (!is_value_column(&table->columns[i]))
+		{
+			sink->values[i] = values[i];
+			sink->isnull[i] = isnull[i];
+		}
+	}
+}
+
+static void
+decode_key(ChangeDecoder *decoder, const KafkaRecord *record)
+{
+	const TopicTable *table = decoder->table;
+	RowSink    *sink = &decoder->sink;
+
+	decoder->in_key = true;
+	sink->column = NULL;
+	if (record->key == NULL)
+	{
+		if (table->upsert)
+			ereport(ERROR,
+					(errcode(ERRCODE_NOT_NULL_VIOLATION),
+					 errmsg("the message has no key")));
+		return;
+	}
+
+	decoder->nrows = 0;
+	sink->emit = emit_key;
+	table->key_format->decode(decoder->key, record->key, record->key_len, sink);
+	sink->column = NULL;
+	if (decoder->nrows != 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("the key holds %d rows, not one", decoder->nrows)));
+
+	for (int i = 0; table->upsert && i < table->nkeys; i++)
+	{
+		const TopicColumn *column = &table->columns[table->keys[i] - 1];
+
+		if (!sink->isnull[column->attnum - 1])
+			continue;
+		sink->column = column->name;
+		ereport(ERROR,
+				(errcode(ERRCODE_NOT_NULL_VIOLATION),
+				 errmsg("field \"%s\" of the key is missing or null", column->field)));
+	}
+}
+
+static void
+read_metadata(ChangeDecoder *decoder, const KafkaRecord *record)
+{
+	RowSink    *sink = &decoder->sink;
+
+	for (int i = 0; i < decoder->nmetadata; i++)
+	{
+		MetadataColumn *column = &decoder->metadata[i];
+
+		sink->column = column->name;
+		sink->values[column->index] = metadata_read(column->reader, record, &sink->isnull[column->index]);
+	}
+	sink->column = NULL;
+}
+
+static void
+decode_value(ChangeDecoder *decoder, const KafkaRecord *record)
+{
+	const TopicTable *table = decoder->table;
+	RowSink    *sink = &decoder->sink;
+
+	decoder->in_key = false;
+	sink->column = NULL;
+	if (decoder->nmetadata > 0)
+		read_metadata(decoder, record);
+
+	decoder->nrows = 0;
+	if (record->value == NULL)
+	{
+		/* a tombstone; in a log of changes it says nothing that its delete has not said */
+		if (!table->upsert && decoder->has_kinds)
+			return;
+		decoder->nrows = 1;
+		append_row(decoder, table->upsert ? ROW_DELETE : ROW_INSERT);
+	}
+	else if (decoder->value_use == VALUE_DECODED ||
+			 (decoder->value_use == VALUE_MARKERS && record->value_len <= DELETE_MARKER_MAX))
+	{
+		sink->emit = emit_value;
+		table->value_format->decode(decoder->value, record->value, record->value_len, sink);
+		sink->column = NULL;
+	}
+	else
+	{
+		decoder->nrows = 1;
+		append_row(decoder, table->upsert ? ROW_UPSERT : ROW_INSERT);
+	}
+}
+
+static void
+decode_message(ChangeDecoder *decoder, const KafkaRecord *record)
+{
+	decoder->record = record;
+	decoder->key_known = false;
+	next_row(decoder);
+	if (decoder->key)
+	{
+		decode_key(decoder, record);
+		decoder->key_known = record->key != NULL;
+	}
+	decode_value(decoder, record);
+	decoder->batch->nrecords++;
+}
+
+/* ------------------------------------------------------------------------
+ * Errors of a message
+ * ------------------------------------------------------------------------ */
+
+/*
+ * Is it the message's fault?  Everything that decoding and type input say of their
+ * input, domain checks included (case B15: never cancel, memory, locks ..).
+ */
+static bool
+is_message_error(int sqlerrcode)
+{
+	switch (sqlerrcode)
+	{
+		case ERRCODE_NOT_NULL_VIOLATION:	/* null key; domain NOT NULL */
+		case ERRCODE_CHECK_VIOLATION:	/* domain */
+		case ERRCODE_PROGRAM_LIMIT_EXCEEDED:	/* too long for its type */
+		case ERRCODE_STATEMENT_TOO_COMPLEX: /* nested too deeply */
+			return true;
+		default:
+			return ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_DATA_EXCEPTION;
+	}
+}
+
+/* What else is raised while messages are decoded should say where, too. */
+static void
+decode_error_context(void *arg)
+{
+	ChangeDecoder *decoder = arg;
+	int			code = geterrcode();
+
+	if (decoder->record == NULL || is_message_error(code) ||
+		ERRCODE_TO_CATEGORY(code) == ERRCODE_OPERATOR_INTERVENTION)
+		return;
+	errcontext("decoding of topic \"%s\", partition %d, offset %lld",
+			   decoder->table->topic, decoder->record->partition, (long long) decoder->record->offset);
+}
+
+/* In CurrentMemoryContext. */
+static void
+fill_error(ChangeDecoder *decoder, const ErrorData *edata, ChangeError *error)
+{
+	memset(error, 0, sizeof(*error));
+	error->sqlerrcode = edata->sqlerrcode;
+	error->in_key = decoder->in_key;
+	error->column = decoder->sink.column ? pstrdup(decoder->sink.column) : NULL;
+	error->message = edata->detail ? psprintf("%s (%s)", edata->message, edata->detail) : pstrdup(edata->message);
+	error->hint = edata->hint ? pstrdup(edata->hint) : NULL;
+	error->key_known = decoder->key_known;
+}
+
+static void
+append_error(ChangeDecoder *decoder, const ErrorData *edata)
+{
+	ChangeBatch *batch = decoder->batch;
+	const TopicTable *table = decoder->table;
+	ChangeError *error;
+
+	if (batch->nerrors == batch->max_errors)
+	{
+		if (batch->errors == NULL)
+		{
+			batch->max_errors = 16;
+			batch->errors = palloc(sizeof(ChangeError) * batch->max_errors);
+		}
+		else
+		{
+			batch->max_errors *= 2;
+			batch->errors = repalloc_huge(batch->errors, sizeof(ChangeError) * batch->max_errors);
+		}
+	}
+	error = &batch->errors[batch->nerrors++];
+	fill_error(decoder, edata, error);
+	error->record = batch->nrecords;
+	if (!error->key_known)
+		return;
+
+	/* of the row at hand only the key is sound */
+	error->values = decoder->sink.values;
+	error->isnull = decoder->sink.isnull;
+	for (int i = 0; i < table->natts; i++)
+	{
+		if (!table->columns[i].is_key)
+			error->isnull[i] = true;
+	}
+	keep_row(batch);
+}
+
+static char *
+error_subject(const TopicTable *table, const ChangeError *error)
+{
+	if (error->column)
+		return psprintf(error->in_key ? _("invalid key for column \"%s\" of foreign table \"%s\"")
+						: _("invalid input for column \"%s\" of foreign table \"%s\""),
+						error->column, table->name);
+	return psprintf(error->in_key ? _("invalid key for foreign table \"%s\"")
+					: _("invalid message for foreign table \"%s\""), table->name);
+}
+
+static const char *
+full_stop(const char *sentence)
+{
+	Size		len = strlen(sentence);
+
+	return len > 0 && strchr(".!?", sentence[len - 1]) ? "" : ".";
+}
+
+void
+change_error_raise(const TopicTable *table, const KafkaRecord *record, const ChangeError *error)
+{
+	StringInfoData hint;
+
+	initStringInfo(&hint);
+	if (error->hint)
+		appendStringInfo(&hint, "%s%s", error->hint, full_stop(error->hint));
+	if (table->on_error == ON_ERROR_STOP)
+		appendStringInfo(&hint, "%s%s", hint.len > 0 ? " " : "",
+						 _("Use on_error 'skip' to record such messages and go on."));
+
+	ereport(ERROR,
+			(errcode(error->sqlerrcode),
+			 errmsg_internal("%s", error_subject(table, error)),
+			 errdetail("Topic \"%s\", partition %d, offset %lld: %s%s",
+					   table->topic, record->partition, (long long) record->offset,
+					   error->message, full_stop(error->message)),
+			 hint.len > 0 ? errhint("%s", hint.data) : 0));
+}
+
+char *
+change_error_text(const TopicTable *table, const KafkaRecord *record, const ChangeError *error)
+{
+	return psprintf(_("%s: topic \"%s\", partition %d, offset %lld: %s"),
+					error_subject(table, error), table->topic, record->partition,
+					(long long) record->offset, error->message);
+}
+
+/* ------------------------------------------------------------------------
+ * Many messages
+ * ------------------------------------------------------------------------ */
+
+typedef enum RunKind
+{
+	RUN_BATCH,
+	RUN_KEY,
+	RUN_VALUE
+} RunKind;
+
+/* What stands between PG_TRY and PG_CATCH. */
+static void
+run(ChangeDecoder *decoder, RunKind kind, const KafkaRecord *records, int n, int *done)
+{
+	switch (kind)
+	{
+		case RUN_BATCH:
+			for (; *done < n; (*done)++)
+			{
+				CHECK_FOR_INTERRUPTS();
+				decode_message(decoder, &records[*done]);
+			}
+			break;
+		case RUN_KEY:
+			decoder->record = records;
+			decoder->key_known = false;
+			decode_key(decoder, records);
+			break;
+		case RUN_VALUE:
+			decoder->record = records;
+			decode_value(decoder, records);
+			break;
+	}
+}
+
+/*
+ * Decode under the message's settings, the first bad message is an ERROR with its
+ * coordinates.  Datums go to CurrentMemoryContext.
+ */
+static void
+run_or_raise(ChangeDecoder *decoder, RunKind kind, const KafkaRecord *records, int n)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ErrorContextCallback callback;
+	DecodeSettings settings;
+	ErrorData  *volatile edata = NULL;
+	ChangeError error;
+
+	callback.callback = decode_error_context;
+	callback.arg = decoder;
+	callback.previous = error_context_stack;
+	decoder->record = NULL;
+	error_context_stack = &callback;
+	decode_settings_enter(&settings, decoder->table->time_zone);
+	PG_TRY();
+	{
+		int			done = 0;
+
+		run(decoder, kind, records, n, &done);
+	}
+	PG_CATCH();
+	{
+		decode_settings_leave(&settings);
+		if (!is_message_error(geterrcode()))
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		edata = CopyErrorData();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	error_context_stack = callback.previous;
+
+	if (edata)
+	{
+		fill_error(decoder, edata, &error);
+		change_error_raise(decoder->table, decoder->record, &error);
+	}
+	decode_settings_leave(&settings);
+	decoder->record = NULL;
+}
+
+/*
+ * Decode up to the first bad message, in an internal subtransaction: type input may
+ * leave locks, pins and half-built state behind that only an abort clears.  The
+ * subtransaction writes nothing and takes no transaction id.  What is decoded is in
+ * the batch's context, which outlives it.  Returns the error, or NULL at the end.
+ */
+static ErrorData *
+run_or_catch(ChangeDecoder *decoder, const KafkaRecord *records, int n, int *done)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorContextCallback callback;
+	DecodeSettings settings;
+	ErrorData  *volatile edata = NULL;
+
+	callback.callback = decode_error_context;
+	callback.arg = decoder;
+	callback.previous = error_context_stack;
+	decoder->record = NULL;
+	error_context_stack = &callback;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	decode_settings_enter(&settings, decoder->table->time_zone);
+	PG_TRY();
+	{
+		run(decoder, RUN_BATCH, records, n, done);
+		decode_settings_leave(&settings);
+		ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		decode_settings_leave(&settings);
+		if (!is_message_error(geterrcode()))
+			PG_RE_THROW();
+		MemoryContextSwitchTo(context);
+		edata = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+	}
+	PG_END_TRY();
+	error_context_stack = callback.previous;
+	return edata;
+}
+
+void
+change_decode(ChangeDecoder *decoder, const KafkaRecord *records, int n, ChangeBatch *batch, DecodeMode mode)
+{
+	MemoryContext old = MemoryContextSwitchTo(batch->context);
+	int			done = 0;
+
+	decoder->batch = batch;
+	if (mode == DECODE_RAISE)
+		run_or_raise(decoder, RUN_BATCH, records, n);
+	else
+	{
+		while (done < n)
+		{
+			ErrorData  *edata = run_or_catch(decoder, records, n, &done);
+
+			if (edata == NULL)
+				break;
+			/* rows that the message gave before it turned out bad */
+			while (batch->nchanges > 0 && batch->changes[batch->nchanges - 1].record == batch->nrecords)
+				batch->nchanges--;
+			append_error(decoder, edata);
+			FreeErrorData(edata);
+			if (mode == DECODE_STOP)
+				break;
+			batch->nrecords++;
+			done++;
+		}
+		decoder->record = NULL;
+	}
+	decoder->batch = NULL;
+	MemoryContextSwitchTo(old);
+}
+
+void
+change_decode_key(ChangeDecoder *decoder, const KafkaRecord *record, Datum *values, bool *isnull)
+{
+	const TopicTable *table = decoder->table;
+
+	for (int i = 0; i < table->nkeys; i++)
+		isnull[table->keys[i] - 1] = true;
+	if (decoder->key == NULL)
+		return;
+	decoder->batch = NULL;
+	decoder->sink.values = values;
+	decoder->sink.isnull = isnull;
+	run_or_raise(decoder, RUN_KEY, record, 1);
+}
+
+bool
+change_decode_value(ChangeDecoder *decoder, const KafkaRecord *record, Datum *values, bool *isnull)
+{
+	const TopicTable *table = decoder->table;
+
+	for (int i = 0; i < table->natts; i++)
+	{
+		if (!table->columns[i].is_key)
+			isnull[i] = true;
+	}
+	decoder->batch = NULL;
+	decoder->sink.values = values;
+	decoder->sink.isnull = isnull;
+	run_or_raise(decoder, RUN_VALUE, record, 1);
+	return decoder->nrows > 0 && decoder->kind != ROW_DELETE;
+}
+
+/* ------------------------------------------------------------------------
+ * Decoders
+ * ------------------------------------------------------------------------ */
+
+static bool
+is_wanted(const Bitmapset *wanted, AttrNumber attnum)
+{
+	return wanted == NULL ||
+		bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, wanted) ||
+		bms_is_member(attnum - FirstLowInvalidHeapAttributeNumber, wanted);
+}
+
+static Decoder *
+create_decoder(const TopicTable *table, const FormatRoutine *format, List *options, bool is_key,
+			   int ncolumns, const FormatColumn *columns)
+{
+	DecoderSpec spec = {0};
+	Decoder    *decoder;
+
+	spec.ncolumns = ncolumns;
+	spec.columns = columns;
+	spec.options = options;
+	spec.is_key = is_key;
+	spec.time_zone = table->time_zone;
+	decoder = format->create(&spec);
+	decoder->routine = format;
+	return decoder;
+}
+
+static void
+add_column(FormatColumn *columns, int *n, const TopicColumn *column)
+{
+	FormatColumn *result = &columns[(*n)++];
+
+	result->index = column->attnum - 1;
+	result->field = column->field;
+	result->column = column->name;
+	result->type = column->type;
+	result->typmod = column->typmod;
+	result->collation = column->collation;
+}
+
+ChangeDecoder *
+change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
+{
+	ChangeDecoder *decoder = palloc0(sizeof(ChangeDecoder));
+	FormatColumn *keys = palloc0(sizeof(FormatColumn) * Max(table->natts, 1));
+	FormatColumn *values = palloc0(sizeof(FormatColumn) * Max(table->natts, 1));
+	int			nkeys = 0;
+	int			nvalues = 0;
+
+	decoder->table = table;
+	decoder->sink.arg = decoder;
+	decoder->has_kinds = table->value_format->changelog;
+	decoder->metadata = palloc0(sizeof(MetadataColumn) * Max(table->natts, 1));
+
+	for (int i = 0; i < table->natts; i++)
+	{
+		const TopicColumn *column = &table->columns[i];
+
+		if (!OidIsValid(column->type))
+			continue;
+		if (column->is_key)
+		{
+			if (table->upsert || is_wanted(wanted, column->attnum))
+				add_column(keys, &nkeys, column);
+		}
+		else if (!is_wanted(wanted, column->attnum))
+			continue;
+		else if (column->metadata != META_NONE)
+		{
+			MetadataColumn *metadata = &decoder->metadata[decoder->nmetadata++];
+
+			metadata->index = i;
+			metadata->row_kind = column->metadata == META_ROW_KIND;
+			metadata->name = column->name;
+			metadata->reader = metadata_reader_create(table, column);
+		}
+		else
+			add_column(values, &nvalues, column);
+	}
+
+	if (nkeys > 0)
+		decoder->key = create_decoder(table, table->key_format, table->key_options, true, nkeys, keys);
+
+	if (nvalues > 0 || decoder->has_kinds)
+		decoder->value_use = VALUE_DECODED;
+	else if (table->upsert && table->value_options != NIL && !table->value_format->single_column)
+		decoder->value_use = VALUE_MARKERS;
+	if (decoder->value_use != VALUE_UNUSED)
+		decoder->value = create_decoder(table, table->value_format, table->value_options, false, nvalues, values);
+	return decoder;
+}

@@ -1,0 +1,104 @@
+/*
+ * dry_run.c
+ *	  upsert_kafka.decode(): one message through the decode path, without Kafka.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "access/tupdesc.h"
+#include "changelog/change.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/tuplestore.h"
+#include "utils/typcache.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+PG_FUNCTION_INFO_V1(upsert_kafka_decode);
+
+static const char *
+bytes_argument(FunctionCallInfo fcinfo, int n, Size *len)
+{
+	bytea	   *bytes;
+
+	*len = 0;
+	if (PG_ARGISNULL(n))
+		return NULL;
+	bytes = PG_GETARG_BYTEA_PP(n);
+	*len = VARSIZE_ANY_EXHDR(bytes);
+	return VARDATA_ANY(bytes);
+}
+
+/* The foreign table whose row type the first argument has. */
+static Oid
+argument_table(FunctionCallInfo fcinfo)
+{
+	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 0);
+	Oid			relid = OidIsValid(type) ? get_typ_typrelid(type) : InvalidOid;
+	AclResult	acl;
+
+	if (!OidIsValid(relid) || !topic_table_is_ours(relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("type %s is not the row type of a foreign table on a Kafka topic",
+						OidIsValid(type) ? format_type_be(type) : "unknown"),
+				 errhint("Name the table by a NULL of its row type: upsert_kafka.decode(NULL::foreign_table, key, value).")));
+	acl = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT);
+	if (acl != ACLCHECK_OK)
+		aclcheck_error(acl, OBJECT_FOREIGN_TABLE, get_rel_name(relid));
+	return relid;
+}
+
+/*
+ * The rows that a message with this key and value would give; SQL NULL is Kafka's
+ * null.  Metadata: partition 0, offset 0, no timestamp, no headers.
+ */
+Datum
+upsert_kafka_decode(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	Relation	rel;
+	TopicTable *table;
+	ChangeBatch *batch;
+	Tuplestorestate *store;
+	TupleDesc	desc;
+	MemoryContext old;
+	KafkaRecord record = {0};
+
+	if (rsinfo == NULL || !IsA(rsinfo, ReturnSetInfo) || !(rsinfo->allowedModes & SFRM_Materialize))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("set-valued function called in context that cannot accept a set")));
+
+	rel = table_open(argument_table(fcinfo), AccessShareLock);
+	table = topic_table_get(rel);
+
+	record.topic = table->topic;
+	record.timestamp = -1;
+	record.timestamp_type = KAFKA_TIMESTAMP_NONE;
+	record.leader_epoch = -1;
+	record.key = bytes_argument(fcinfo, 1, &record.key_len);
+	record.value = bytes_argument(fcinfo, 2, &record.value_len);
+
+	old = MemoryContextSwitchTo(rsinfo->econtext->ecxt_per_query_memory);
+	desc = CreateTupleDescCopy(RelationGetDescr(rel));
+	store = tuplestore_begin_heap(rsinfo->allowedModes & SFRM_Materialize_Random, false, work_mem);
+	rsinfo->returnMode = SFRM_Materialize;
+	rsinfo->setResult = store;
+	rsinfo->setDesc = desc;
+	MemoryContextSwitchTo(old);
+
+	batch = change_batch_create(CurrentMemoryContext);
+	change_decode(change_decoder_create(table, NULL), &record, 1, batch, DECODE_RAISE);
+	for (int i = 0; i < batch->nchanges; i++)
+		tuplestore_putvalues(store, desc, batch->changes[i].values, batch->changes[i].isnull);
+	MemoryContextDelete(batch->context);
+
+	table_close(rel, AccessShareLock);
+	PG_RETURN_NULL();
+}

@@ -1,0 +1,584 @@
+/*
+ * normalize.c
+ *	  Changelog rows of an upsert topic in bounded memory: one sort brings the
+ *	  messages of a key together, a second one puts the changes back into log order.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type.h"
+#include "changelog/normalize.h"
+#include "changelog/record_sort.h"
+#include "compat.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+#define DECODE_MESSAGES	1000
+#define DECODE_BYTES	(1024 * 1024)
+
+/*
+ * Which partitions write a key: one slot per hash value, holding the only partition
+ * seen or "several".  A collision only costs an unneeded sort of that group.
+ */
+#define HINT_SLOTS		(1 << 18)
+#define HINT_UNSEEN		(-1)
+#define HINT_SEVERAL	(-2)
+
+/* The last message of the current key in one partition. */
+typedef struct Origin
+{
+	int32		partition;
+	int64		timestamp;
+	MinimalTuple row;			/* NULL: a delete */
+} Origin;
+
+struct Normalizer
+{
+	const TopicTable *table;
+	ChangeDecoder *key_decoder;
+	ChangeDecoder *decoder;
+	const Bitmapset *wanted;
+	bool		headers;
+	bool		rewindable;
+	MemoryContext cxt;
+	MemoryContext scratch;
+	ChangeBatch *batch;
+
+	/* messages by (key, partition, offset) */
+	RecordSortLayout *layout;
+	RecordSort *messages;
+	int32	   *hints;			/* NULL: keys have no hash */
+	bool		several;		/* more than one partition was seen at all */
+	int32		first_partition;
+	Datum	   *values;
+	bool	   *isnull;
+	Datum	   *key;
+	StoredRecord *buffer;
+	Size		buffer_size;
+
+	/* reading them back */
+	TupleTableSlot *ahead;		/* next message of 'messages' */
+	TupleTableSlot *taken;		/* the one before it */
+	bool		have_ahead;
+	RecordSortLayout *group_layout;
+	RecordSort *group;			/* one key's messages by time */
+	TupleTableSlot *group_slot;
+
+	/* the current key */
+	KeyDesc    *row_keys;
+	MemoryContext group_cxt;
+	bool		have_key;
+	Datum	   *group_key;		/* natts wide, key columns set */
+	int			norigins;
+	int			max_origins;
+	Origin	   *origins;
+
+	/* changes by (partition, offset, sequence) */
+	TupleDesc	desc;			/* of a row */
+	TupleDesc	out_desc;
+	Tuplesortstate *changes;
+	TupleTableSlot *out_slot;
+	TupleTableSlot *next_slot;
+	Datum	   *old_values;
+	bool	   *old_isnull;
+	NormalizerStats stats;
+};
+
+Normalizer *
+normalizer_create(const TopicTable *table, TupleDesc desc,
+				  ChangeDecoder *key_decoder, ChangeDecoder *decoder,
+				  const Bitmapset *wanted, bool headers, bool rewindable)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "changelog", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	Normalizer *normalizer = palloc0(sizeof(Normalizer));
+	int			natts = table->natts;
+
+	normalizer->table = table;
+	normalizer->key_decoder = key_decoder;
+	normalizer->decoder = decoder;
+	normalizer->wanted = wanted;
+	normalizer->headers = headers;
+	normalizer->rewindable = rewindable;
+	normalizer->cxt = cxt;
+	normalizer->scratch = AllocSetContextCreate(cxt, "messages in hand", ALLOCSET_DEFAULT_SIZES);
+	normalizer->group_cxt = AllocSetContextCreate(cxt, "one key", ALLOCSET_DEFAULT_SIZES);
+	normalizer->batch = change_batch_create(cxt);
+
+	normalizer->layout = record_sort_layout_keys(table);
+	normalizer->group_layout = record_sort_layout_time();
+	normalizer->messages = record_sort_begin(normalizer->layout, work_mem, false);
+	normalizer->ahead = record_sort_make_slot(normalizer->layout);
+	normalizer->taken = record_sort_make_slot(normalizer->layout);
+	normalizer->group_slot = record_sort_make_slot(normalizer->group_layout);
+	normalizer->first_partition = HINT_UNSEEN;
+	if (normalizer->layout->keys->hashable)
+	{
+		normalizer->hints = palloc(sizeof(int32) * HINT_SLOTS);
+		for (int i = 0; i < HINT_SLOTS; i++)
+			normalizer->hints[i] = HINT_UNSEEN;
+	}
+	normalizer->values = palloc(sizeof(Datum) * natts);
+	normalizer->isnull = palloc(sizeof(bool) * natts);
+	normalizer->old_values = palloc(sizeof(Datum) * natts);
+	normalizer->old_isnull = palloc(sizeof(bool) * natts);
+	normalizer->group_key = palloc0(sizeof(Datum) * natts);
+	normalizer->key = palloc(sizeof(Datum) * table->nkeys);
+
+	normalizer->desc = CreateTupleDescCopy(desc);
+	normalizer->row_keys = key_desc_create(normalizer->desc, table->nkeys, table->keys);
+	normalizer->out_desc = CreateTemplateTupleDesc(natts + 3);
+	for (int i = 1; i <= natts; i++)
+		TupleDescCopyEntry(normalizer->out_desc, i, normalizer->desc, i);
+	TupleDescInitEntry(normalizer->out_desc, natts + 1, "partition", INT4OID, -1, 0);
+	TupleDescInitEntry(normalizer->out_desc, natts + 2, "offset", INT8OID, -1, 0);
+	TupleDescInitEntry(normalizer->out_desc, natts + 3, "sequence", INT4OID, -1, 0);
+	normalizer->out_slot = MakeSingleTupleTableSlot(normalizer->out_desc, &TTSOpsVirtual);
+	normalizer->next_slot = MakeSingleTupleTableSlot(normalizer->out_desc, &TTSOpsMinimalTuple);
+	MemoryContextSwitchTo(old);
+	return normalizer;
+}
+
+static void
+add_message(Normalizer *normalizer, const KafkaRecord *record, const Datum *values)
+{
+	StoredSize	size;
+
+	for (int i = 0; i < normalizer->table->nkeys; i++)
+		normalizer->key[i] = values[normalizer->table->keys[i] - 1];
+	if (normalizer->first_partition == HINT_UNSEEN)
+		normalizer->first_partition = record->partition;
+	else if (normalizer->first_partition != record->partition)
+		normalizer->several = true;
+	if (normalizer->hints)
+	{
+		int32	   *hint = &normalizer->hints[key_hash(normalizer->layout->keys, normalizer->key) &
+											  (HINT_SLOTS - 1)];
+
+		if (*hint == HINT_UNSEEN)
+			*hint = record->partition;
+		else if (*hint != record->partition)
+			*hint = HINT_SEVERAL;
+	}
+	stored_record_size(record, normalizer->headers, &size);
+	if (normalizer->buffer_size < size.total)
+	{
+		if (normalizer->buffer)
+			pfree(normalizer->buffer);
+		normalizer->buffer = NULL;
+		normalizer->buffer_size = 0;
+		normalizer->buffer = MemoryContextAlloc(normalizer->cxt, size.total);
+		normalizer->buffer_size = size.total;
+	}
+	stored_record_fill(normalizer->buffer, record, &size);
+	record_sort_put(normalizer->messages, normalizer->key, record->partition, record->offset,
+					normalizer->buffer);
+}
+
+static void
+note_skipped(Normalizer *normalizer, const KafkaRecord *records)
+{
+	ChangeBatch *batch = normalizer->batch;
+
+	if (batch->nerrors > 0 && normalizer->stats.first_skipped == NULL)
+	{
+		const ChangeError *error = &batch->errors[0];
+		char	   *text = change_error_text(normalizer->table, &records[error->record], error);
+
+		normalizer->stats.first_skipped = MemoryContextStrdup(normalizer->cxt, text);
+	}
+	normalizer->stats.skipped += batch->nerrors;
+}
+
+void
+normalizer_add(Normalizer *normalizer, const KafkaRecord *records, int n)
+{
+	ChangeBatch *batch = normalizer->batch;
+	MemoryContext old = MemoryContextSwitchTo(batch->context);
+
+	change_decode(normalizer->key_decoder, records, n, batch,
+				  normalizer->table->on_error == ON_ERROR_SKIP ? DECODE_SKIP : DECODE_RAISE);
+	note_skipped(normalizer, records);
+	for (int i = 0; i < batch->nchanges; i++)
+		add_message(normalizer, &records[batch->changes[i].record], batch->changes[i].values);
+	MemoryContextSwitchTo(old);
+	change_batch_reset(batch);
+}
+
+/* May this key have messages of several partitions? */
+static bool
+lives_in_several(const Normalizer *normalizer, const Datum *key)
+{
+	if (!normalizer->several)
+		return false;
+	if (normalizer->hints == NULL)
+		return true;
+	return normalizer->hints[key_hash(normalizer->layout->keys, key) & (HINT_SLOTS - 1)] == HINT_SEVERAL;
+}
+
+static const StoredRecord *
+stored_of(const RecordSortLayout *layout, const TupleTableSlot *slot)
+{
+	return (const StoredRecord *) DatumGetPointer(slot->tts_values[RECORD_SORT_RECORD(layout)]);
+}
+
+static void
+read_ahead(Normalizer *normalizer)
+{
+	TupleTableSlot *slot = normalizer->taken;
+
+	normalizer->taken = normalizer->ahead;
+	normalizer->ahead = slot;
+	normalizer->have_ahead = record_sort_next(normalizer->messages, slot);
+}
+
+/*
+ * Sort the messages of the key that starts at 'ahead' by time.  "The partition whose
+ * next message has the smallest (timestamp, partition) goes first" is the same
+ * as sorting by the greatest timestamp so far of each partition.
+ */
+static void
+group_begin(Normalizer *normalizer)
+{
+	const RecordSortLayout *layout = normalizer->layout;
+	int32		partition = HINT_UNSEEN;
+	int64		time = 0;
+	bool		same_key;
+
+	normalizer->group = record_sort_begin(normalizer->group_layout, work_mem, false);
+	do
+	{
+		TupleTableSlot *slot = normalizer->ahead;
+		const StoredRecord *stored = stored_of(layout, slot);
+		KafkaRecord record;
+		Datum		order;
+
+		CHECK_FOR_INTERRUPTS();
+		stored_record_get(stored, normalizer->table->topic, &record);
+		if (record.partition != partition)
+			time = record.timestamp;
+		else
+			time = Max(time, record.timestamp);
+		partition = record.partition;
+		order = Int64GetDatum(time);
+		record_sort_put(normalizer->group, &order, record.partition, record.offset, stored);
+		read_ahead(normalizer);
+		same_key = normalizer->have_ahead &&
+			key_compare(layout->keys, normalizer->taken->tts_values, normalizer->ahead->tts_values) == 0;
+	} while (same_key);
+	record_sort_perform(normalizer->group);
+}
+
+/*
+ * Next message in the order of effect: by key, then time.  Points into a slot; NULL
+ * at the end.
+ */
+static const StoredRecord *
+next_message(Normalizer *normalizer)
+{
+	if (normalizer->group == NULL)
+	{
+		if (!normalizer->have_ahead)
+			return NULL;
+		if (!lives_in_several(normalizer, normalizer->ahead->tts_values))
+		{
+			read_ahead(normalizer);
+			return stored_of(normalizer->layout, normalizer->taken);
+		}
+		group_begin(normalizer);
+	}
+	if (record_sort_next(normalizer->group, normalizer->group_slot))
+		return stored_of(normalizer->group_layout, normalizer->group_slot);
+	record_sort_end(normalizer->group);
+	normalizer->group = NULL;
+	return next_message(normalizer);
+}
+
+static void
+emit(Normalizer *normalizer, RowKind kind, const Datum *values, const bool *isnull,
+	 const Change *cause, int sequence)
+{
+	TupleTableSlot *slot = normalizer->out_slot;
+	const TopicTable *table = normalizer->table;
+	int			natts = table->natts;
+
+	ExecClearTuple(slot);
+	for (int i = 0; i < natts; i++)
+	{
+		bool		wanted = normalizer->wanted == NULL ||
+			bms_is_member(i + 1 - FirstLowInvalidHeapAttributeNumber, normalizer->wanted);
+
+		slot->tts_values[i] = values[i];
+		slot->tts_isnull[i] = isnull[i] || !wanted;
+		if (wanted && table->columns[i].metadata == META_ROW_KIND)
+		{
+			slot->tts_values[i] = CStringGetTextDatum(row_kind_text(kind));
+			slot->tts_isnull[i] = false;
+		}
+	}
+	slot->tts_values[natts] = Int32GetDatum(cause->partition);
+	slot->tts_values[natts + 1] = Int64GetDatum(cause->offset);
+	slot->tts_values[natts + 2] = Int32GetDatum(sequence);
+	memset(&slot->tts_isnull[natts], false, 3 * sizeof(bool));
+	ExecStoreVirtualTuple(slot);
+	tuplesort_puttupleslot(normalizer->changes, slot);
+}
+
+static void
+deform_row(const Normalizer *normalizer, MinimalTuple row, Datum *values, bool *isnull)
+{
+	HeapTupleData tuple;
+
+	tuple.t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
+	tuple.t_data = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
+	heap_deform_tuple(&tuple, normalizer->desc, values, isnull);
+}
+
+/* Key columns are equal by their own operators; metadata is not part of the row. */
+static bool
+same_row(const Normalizer *normalizer, const Datum *a_values, const bool *a_isnull,
+		 const Datum *b_values, const bool *b_isnull)
+{
+	const TopicTable *table = normalizer->table;
+
+	for (int i = 0; i < table->natts; i++)
+	{
+		const TopicColumn *column = &table->columns[i];
+		Form_pg_attribute att = TupleDescAttr(normalizer->desc, i);
+
+		if (!OidIsValid(column->type) || column->is_key || column->metadata != META_NONE)
+			continue;
+		if (a_isnull[i] != b_isnull[i])
+			return false;
+		if (!a_isnull[i] && !datum_image_eq(a_values[i], b_values[i], att->attbyval, att->attlen))
+			return false;
+	}
+	return true;
+}
+
+static void
+start_key(Normalizer *normalizer, const Change *change)
+{
+	MemoryContext old;
+
+	MemoryContextReset(normalizer->group_cxt);
+	normalizer->origins = NULL;
+	normalizer->norigins = normalizer->max_origins = 0;
+	old = MemoryContextSwitchTo(normalizer->group_cxt);
+	for (int i = 0; i < normalizer->row_keys->n; i++)
+	{
+		const KeyColumn *column = &normalizer->row_keys->columns[i];
+		int			index = column->attnum - 1;
+
+		normalizer->group_key[index] = datumCopy(change->values[index], column->typbyval, column->typlen);
+	}
+	MemoryContextSwitchTo(old);
+	normalizer->have_key = true;
+}
+
+/* The origin whose message decides now; NULL before the first. */
+static Origin *
+winner(Normalizer *normalizer)
+{
+	Origin	   *best = NULL;
+
+	for (int i = 0; i < normalizer->norigins; i++)
+	{
+		Origin	   *origin = &normalizer->origins[i];
+
+		if (best == NULL || origin->timestamp > best->timestamp ||
+			(origin->timestamp == best->timestamp && origin->partition > best->partition))
+			best = origin;
+	}
+	return best;
+}
+
+static Origin *
+origin_of(Normalizer *normalizer, int32 partition)
+{
+	Origin	   *origin;
+
+	for (int i = 0; i < normalizer->norigins; i++)
+		if (normalizer->origins[i].partition == partition)
+			return &normalizer->origins[i];
+	if (normalizer->norigins == normalizer->max_origins)
+	{
+		int			max = Max(4, normalizer->max_origins * 2);
+
+		if (normalizer->origins == NULL)
+			normalizer->origins = MemoryContextAlloc(normalizer->group_cxt, sizeof(Origin) * max);
+		else
+			normalizer->origins = repalloc(normalizer->origins, sizeof(Origin) * max);
+		normalizer->max_origins = max;
+	}
+	origin = &normalizer->origins[normalizer->norigins++];
+	origin->partition = partition;
+	origin->row = NULL;
+	return origin;
+}
+
+static void
+take_effect(Normalizer *normalizer, const Change *change)
+{
+	Origin	   *before;
+	Origin	   *after;
+	Origin	   *origin;
+	MinimalTuple old_row;
+	MinimalTuple new_row;
+	MinimalTuple replaced;
+
+	if (!normalizer->have_key ||
+		key_compare(normalizer->row_keys, normalizer->group_key, change->values) != 0)
+		start_key(normalizer, change);
+
+	before = winner(normalizer);
+	old_row = before ? before->row : NULL;
+	origin = origin_of(normalizer, change->partition);
+	replaced = origin->row;
+	origin->timestamp = change->timestamp;
+	origin->row = NULL;
+	if (change->kind != ROW_DELETE)
+	{
+		MemoryContext old = MemoryContextSwitchTo(normalizer->group_cxt);
+
+		origin->row = heap_form_minimal_tuple_compat(normalizer->desc, change->values, change->isnull);
+		MemoryContextSwitchTo(old);
+	}
+	after = winner(normalizer);
+	new_row = after->row;
+
+	if (new_row != old_row)
+	{
+		Datum	   *values = normalizer->values;
+		bool	   *isnull = normalizer->isnull;
+
+		if (old_row)
+			deform_row(normalizer, old_row, normalizer->old_values, normalizer->old_isnull);
+		if (new_row)
+			deform_row(normalizer, new_row, values, isnull);
+		if (old_row == NULL)
+			emit(normalizer, ROW_INSERT, values, isnull, change, 0);
+		else if (new_row == NULL)
+			emit(normalizer, ROW_DELETE, normalizer->old_values, normalizer->old_isnull, change, 0);
+		else if (!same_row(normalizer, normalizer->old_values, normalizer->old_isnull, values, isnull))
+		{
+			emit(normalizer, ROW_UPDATE_BEFORE, normalizer->old_values, normalizer->old_isnull, change, 0);
+			emit(normalizer, ROW_UPDATE_AFTER, values, isnull, change, 1);
+		}
+	}
+	if (replaced)
+		pfree(replaced);
+}
+
+static void
+changes_begin(Normalizer *normalizer)
+{
+	int			natts = normalizer->table->natts;
+	AttrNumber	attnums[3] = {natts + 1, natts + 2, natts + 3};
+	Oid			operators[3] = {Int4LessOperator, Int8LessOperator, Int4LessOperator};
+	Oid			collations[3] = {InvalidOid, InvalidOid, InvalidOid};
+	bool		nulls_first[3] = {false, false, false};
+
+	normalizer->changes = tuplesort_begin_heap(normalizer->out_desc, 3, attnums, operators, collations,
+											   nulls_first, work_mem, NULL,
+											   normalizer->rewindable ? TUPLESORT_RANDOMACCESS_compat
+											   : TUPLESORT_NONE_compat);
+}
+
+void
+normalizer_finish(Normalizer *normalizer)
+{
+	MemoryContext old = MemoryContextSwitchTo(normalizer->cxt);
+	DecodeMode	mode = normalizer->table->on_error == ON_ERROR_SKIP ? DECODE_SKIP : DECODE_RAISE;
+	KafkaRecord *records = palloc(sizeof(KafkaRecord) * DECODE_MESSAGES);
+	int			n;
+
+	record_sort_perform(normalizer->messages);
+	normalizer->stats.disk_kb = tuplesort_disk_kb(normalizer->messages->state);
+	changes_begin(normalizer);
+	read_ahead(normalizer);
+	do
+	{
+		Size		bytes = 0;
+		const StoredRecord *stored;
+
+		MemoryContextSwitchTo(normalizer->scratch);
+		for (n = 0; n < DECODE_MESSAGES && bytes < DECODE_BYTES; n++)
+		{
+			StoredRecord *copy;
+
+			CHECK_FOR_INTERRUPTS();
+			/* the group sort outlives the batch */
+			MemoryContextSwitchTo(normalizer->cxt);
+			stored = next_message(normalizer);
+			MemoryContextSwitchTo(normalizer->scratch);
+			if (stored == NULL)
+				break;
+			copy = palloc(VARSIZE_ANY(stored));
+			memcpy(copy, stored, VARSIZE_ANY(stored));
+			stored_record_get(copy, normalizer->table->topic, &records[n]);
+			bytes += VARSIZE_ANY(stored);
+		}
+		change_decode(normalizer->decoder, records, n, normalizer->batch, mode);
+		note_skipped(normalizer, records);
+		for (int i = 0; i < normalizer->batch->nchanges; i++)
+			take_effect(normalizer, &normalizer->batch->changes[i]);
+		change_batch_reset(normalizer->batch);
+		MemoryContextReset(normalizer->scratch);
+	} while (n > 0);
+	MemoryContextSwitchTo(normalizer->cxt);
+	pfree(records);
+	record_sort_end(normalizer->messages);
+	normalizer->messages = NULL;
+	tuplesort_performsort(normalizer->changes);
+	normalizer->stats.disk_kb += tuplesort_disk_kb(normalizer->changes);
+	MemoryContextSwitchTo(old);
+}
+
+bool
+normalizer_next(Normalizer *normalizer, Datum *values, bool *isnull)
+{
+	TupleTableSlot *slot = normalizer->next_slot;
+	int			natts = normalizer->table->natts;
+
+	if (!tuplesort_gettupleslot(normalizer->changes, true, false, slot, NULL))
+		return false;
+	slot_getsomeattrs(slot, natts);
+	memcpy(values, slot->tts_values, sizeof(Datum) * natts);
+	memcpy(isnull, slot->tts_isnull, sizeof(bool) * natts);
+	return true;
+}
+
+bool
+normalizer_can_rewind(const Normalizer *normalizer)
+{
+	return normalizer->rewindable;
+}
+
+void
+normalizer_rewind(Normalizer *normalizer)
+{
+	tuplesort_rescan(normalizer->changes);
+}
+
+void
+normalizer_end(Normalizer *normalizer)
+{
+	if (normalizer->group)
+		record_sort_end(normalizer->group);
+	if (normalizer->messages)
+		record_sort_end(normalizer->messages);
+	if (normalizer->changes)
+		tuplesort_end(normalizer->changes);
+	MemoryContextDelete(normalizer->cxt);
+}
+
+const NormalizerStats *
+normalizer_stats(Normalizer *normalizer)
+{
+	return &normalizer->stats;
+}

@@ -1,0 +1,113 @@
+/*
+ * format_options.c
+ *	  Options of formats in a table's list: key_json_x, value_json_x, and json_x,
+ *	  which means value_json_x.  Checked against what the format declares.
+ */
+#include "postgres.h"
+
+#include "fdw/option_list.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+
+/*
+ * The format whose options a name is among: "value_json_x" -> json.  *option points
+ * behind the format's name, *is_key tells for which part of a message.
+ */
+static const FormatRoutine *
+named_format(const char *snake, bool *is_key, const char **option)
+{
+	const char *const *names = format_names();
+	const char *name = snake;
+
+	*is_key = strncmp(name, "key_", 4) == 0;
+	if (*is_key)
+		name += 4;
+	else if (strncmp(name, "value_", 6) == 0)
+		name += 6;
+
+	for (int i = 0; names[i]; i++)
+	{
+		char	   *prefix = option_snake_case(names[i]);
+		Size		len = strlen(prefix);
+
+		if (strncmp(name, prefix, len) == 0 && name[len] == '_')
+		{
+			*option = name + len + 1;
+			return format_lookup(names[i]);
+		}
+	}
+	return NULL;
+}
+
+bool
+format_option_find(const char *snake, FormatOptionRef *ref)
+{
+	const char *name;
+
+	memset(ref, 0, sizeof(*ref));
+	ref->format = named_format(snake, &ref->is_key, &name);
+	if (ref->format == NULL)
+		return false;
+	for (ref->option = ref->format->options; ref->option && ref->option->name; ref->option++)
+	{
+		if (strcmp(ref->option->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+const char **
+format_option_names(const char *snake)
+{
+	bool		is_key;
+	const char *name;
+	const FormatRoutine *format = named_format(snake, &is_key, &name);
+	const char **names;
+	int			n = 0;
+
+	if (format == NULL)
+		return NULL;
+	for (const FormatOption *option = format->options; option && option->name; option++)
+		n++;
+	names = palloc(sizeof(char *) * (n + 1));
+	for (int i = 0; i < n; i++)
+		names[i] = psprintf("%.*s%s", (int) (name - snake), snake, format->options[i].name);
+	names[n] = NULL;
+	return names;
+}
+
+char *
+format_option_value(const FormatOptionRef *ref)
+{
+	const char *type = ref->option->type;
+
+	if (strcmp(type, "bool") == 0)
+		return option_parse_bool(ref->given, ref->value) ? "true" : "false";
+	if (strcmp(type, "int") == 0)
+	{
+		int			number;
+
+		if (!parse_int(ref->value, &number, 0, NULL))
+			option_bad_value(ref->given, ref->value, _("The value is a whole number."));
+		return psprintf("%d", number);
+	}
+	if (strcmp(type, "char") == 0)
+	{
+		if (pg_mbstrlen(ref->value) != 1)
+			option_bad_value(ref->given, ref->value, _("The value is a single character."));
+	}
+	else if (strchr(type, '|'))
+	{
+		char	   *copy = pstrdup(type);
+		const char *words[32];
+		int			n = 0;
+		char	   *save;
+
+		for (char *word = strtok_r(copy, "|", &save); word && n < 31; word = strtok_r(NULL, "|", &save))
+			words[n++] = word;
+		words[n] = NULL;
+		return pstrdup(words[option_parse_enum(ref->given, ref->value, words)]);
+	}
+	return pstrdup(ref->value);
+}

@@ -1,0 +1,99 @@
+/*
+ * topic_explain.c
+ *	  What EXPLAIN tells of a scan of a topic.  Never contacts Kafka: partitions and
+ *	  offsets are shown once the scan knows them.
+ */
+#include "postgres.h"
+
+#include "commands/explain.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+#include "fdw/topic_fdw.h"
+#include "lib/stringinfo.h"
+#include "nodes/makefuncs.h"
+#include "utils/ruleutils.h"
+
+/* Slices that are listed; more are counted only */
+#define MAX_SLICES	20
+
+static const char *
+mode_name(const TopicTable *table)
+{
+	if (!table->upsert)
+		return "append";
+	return table->changelog ? "changelog" : "current state";
+}
+
+static void
+explain_conditions(ForeignScan *plan, ExplainState *es)
+{
+	List	   *used = (List *) list_nth(plan->fdw_private, TOPIC_PLAN_QUALS);
+	List	   *clauses = NIL;
+	List	   *context;
+	ListCell   *lc;
+
+	if (used == NIL)
+		return;
+	foreach(lc, used)
+		clauses = lappend(clauses, list_nth(plan->scan.plan.qual, lfirst_int(lc)));
+	context = set_deparse_context_plan(es->deparse_cxt, &plan->scan.plan, NIL);
+	ExplainPropertyText("Kafka Conditions",
+						deparse_expression((Node *) make_ands_explicit(clauses), context,
+										   list_length(es->rtable) > 1 || es->verbose, false), es);
+}
+
+static void
+explain_extent(const TopicReader *reader, ExplainState *es)
+{
+	int			nslices;
+	int			npartitions;
+	int			nread = 0;
+	const TopicSlice *slices = topic_reader_slices(reader, &nslices, &npartitions);
+	StringInfoData text;
+
+	initStringInfo(&text);
+	for (int i = 0; i < nslices; i++)
+	{
+		if (i == 0 || slices[i].partition != slices[i - 1].partition)
+			nread++;
+		if (i == MAX_SLICES)
+			appendStringInfo(&text, " and %d more", nslices - i);
+		if (i >= MAX_SLICES)
+			continue;
+		appendStringInfo(&text, "%s%d [" INT64_FORMAT "," INT64_FORMAT ")", i > 0 ? ", " : "",
+						 slices[i].partition, slices[i].start, slices[i].end);
+	}
+	/* half-open, as ranges are written */
+	ExplainPropertyInteger("Partitions", NULL, npartitions, es);
+	ExplainPropertyInteger("Partitions Read", NULL, nread, es);
+	if (nslices > 0)
+		ExplainPropertyText("Offsets", text.data, es);
+}
+
+void
+topicExplainForeignScan(ForeignScanState *node, ExplainState *es)
+{
+	TopicScanState *state = (TopicScanState *) node->fdw_state;
+	const TopicTable *table = topic_scan_table(state->scan);
+	const TopicReader *reader = topic_scan_reader(state->scan);
+	TopicScanStats stats;
+
+	ExplainPropertyText("Topic", table->topic, es);
+	ExplainPropertyText("Scan Mode", mode_name(table), es);
+	explain_conditions((ForeignScan *) node->ss.ps.plan, es);
+	if (reader == NULL || !topic_reader_is_open(reader))
+		return;
+	explain_extent(reader, es);
+	if (!es->analyze)
+		return;
+	topic_scan_stats(state->scan, &stats);
+	ExplainPropertyInteger("Messages", NULL, stats.messages, es);
+	ExplainPropertyInteger("Message Bytes", NULL, stats.bytes, es);
+	ExplainPropertyInteger("Tombstones", NULL, stats.tombstones, es);
+	if (table->on_error == ON_ERROR_SKIP)
+		ExplainPropertyInteger("Skipped Messages", NULL, stats.skipped, es);
+	if (table->upsert)
+		ExplainPropertyInteger("Spilled", "kB", stats.disk_kb, es);
+}

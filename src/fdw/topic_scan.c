@@ -1,0 +1,416 @@
+/*
+ * topic_scan.c
+ *	  Running scans of topics: records become rows in batches, and the executor's
+ *	  callbacks hand these out.  Owns all memory of a scan; what to read and how to decode
+ *	  are for topic_read.c and changelog/.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/sysattr.h"
+#include "changelog/change.h"
+#include "changelog/normalize.h"
+#include "changelog/reduce.h"
+#include "compat.h"
+#include "executor/executor.h"
+#include "fdw/topic_fdw.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Winners that are decoded at once */
+#define DECODE_WINNERS	1000
+
+struct TopicScan
+{
+	TopicTable *table;
+	TupleDesc	desc;
+	Oid			userid;
+	Bitmapset  *wanted;			/* NULL: all */
+	bool		rewindable;
+	MemoryContext cxt;
+
+	TopicReader *reader;		/* NULL: never started */
+	ChangeDecoder *decoder;
+	ChangeDecoder *key_decoder; /* of upsert topics: what reducing needs */
+	ChangeBatch *batch;			/* rows in hand */
+	int			next_change;
+
+	/* upsert topics: everything was read, and rows come from one of these */
+	Reducer    *reducer;
+	Normalizer *normalizer;
+	KafkaRecord *winners;
+
+	int64		disk_kb;
+	int64		skipped;		/* in all passes */
+	int64		pass_skipped;
+	int64		most_skipped;	/* of one pass: what the WARNING tells */
+	char	   *first_skipped;
+};
+
+TopicScan *
+topic_scan_create(Relation rel, const Bitmapset *wanted, Oid userid, bool rewindable)
+{
+	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "topic scan", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	TopicScan  *scan = palloc0(sizeof(TopicScan));
+
+	scan->table = topic_table_get(rel);
+	scan->desc = CreateTupleDescCopy(RelationGetDescr(rel));
+	scan->userid = userid;
+	scan->wanted = bms_copy(wanted);
+	scan->rewindable = rewindable;
+	scan->cxt = cxt;
+	MemoryContextSwitchTo(old);
+	return scan;
+}
+
+static bool
+is_wanted(const Bitmapset *wanted, const TopicColumn *column)
+{
+	return wanted == NULL || bms_is_member(column->attnum - FirstLowInvalidHeapAttributeNumber, wanted);
+}
+
+/*
+ * Columns to decode.  Which messages are bad, and which changes are effective, must not
+ * depend on the columns that a query happens to read.
+ */
+static const Bitmapset *
+decoded_columns(const TopicScan *scan)
+{
+	if (scan->table->on_error == ON_ERROR_SKIP || (scan->table->upsert && scan->table->changelog))
+		return NULL;
+	return scan->wanted;
+}
+
+/* Must headers be kept with records that are held back? */
+static bool
+keeps_headers(const TopicScan *scan)
+{
+	for (int i = 0; i < scan->table->natts; i++)
+	{
+		const TopicColumn *column = &scan->table->columns[i];
+
+		if (OidIsValid(column->type) && column->metadata == META_HEADERS &&
+			is_wanted(decoded_columns(scan), column))
+			return true;
+	}
+	return false;
+}
+
+static void
+prepare(TopicScan *scan)
+{
+	if (scan->decoder == NULL)
+		scan->decoder = change_decoder_create(scan->table, decoded_columns(scan));
+	if (scan->key_decoder == NULL)
+		scan->key_decoder = scan->table->on_error == ON_ERROR_SKIP ? scan->decoder
+			: change_decoder_create(scan->table, CHANGE_WANT_NOTHING);
+	if (scan->batch == NULL)
+		scan->batch = change_batch_create(scan->cxt);
+	if (scan->reader == NULL)
+		scan->reader = topic_reader_create(scan->table, scan->userid);
+}
+
+static void
+note_first_skipped(TopicScan *scan, const char *text)
+{
+	if (text && scan->first_skipped == NULL)
+		scan->first_skipped = MemoryContextStrdup(scan->cxt, text);
+}
+
+static void
+run_reducer(TopicScan *scan)
+{
+	const ReducerStats *stats;
+	KafkaRecord *records;
+	int			n;
+
+	scan->reducer = reducer_create(scan->table, scan->key_decoder, keeps_headers(scan), scan->rewindable);
+	topic_reader_start(scan->reader, NULL);
+	while ((n = topic_reader_next(scan->reader, &records)) > 0)
+		reducer_add(scan->reducer, records, n);
+	topic_reader_release(scan->reader);
+	reducer_finish(scan->reducer);
+	if (scan->winners == NULL)
+		scan->winners = palloc(sizeof(KafkaRecord) * DECODE_WINNERS);
+
+	stats = reducer_stats(scan->reducer);
+	scan->disk_kb += stats->disk_kb;
+	scan->skipped += stats->skipped;
+	scan->pass_skipped = stats->skipped;
+	note_first_skipped(scan, stats->first_skipped);
+}
+
+static void
+run_normalizer(TopicScan *scan)
+{
+	const NormalizerStats *stats;
+	KafkaRecord *records;
+	int			n;
+
+	scan->normalizer = normalizer_create(scan->table, scan->desc, scan->key_decoder,
+										 scan->decoder, scan->wanted, keeps_headers(scan),
+										 scan->rewindable);
+	topic_reader_start(scan->reader, NULL);
+	while ((n = topic_reader_next(scan->reader, &records)) > 0)
+		normalizer_add(scan->normalizer, records, n);
+	topic_reader_release(scan->reader);
+	normalizer_finish(scan->normalizer);
+
+	stats = normalizer_stats(scan->normalizer);
+	scan->disk_kb += stats->disk_kb;
+	scan->skipped += stats->skipped;
+	scan->pass_skipped = stats->skipped;
+	note_first_skipped(scan, stats->first_skipped);
+}
+
+void
+topic_scan_start(TopicScan *scan, const TopicBoxes *boxes)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->cxt);
+
+	prepare(scan);
+	change_batch_reset(scan->batch);
+	scan->next_change = 0;
+	scan->most_skipped = Max(scan->most_skipped, scan->pass_skipped);
+	scan->pass_skipped = 0;
+
+	if (!scan->table->upsert)
+		topic_reader_start(scan->reader, boxes);
+	else if (scan->table->changelog)
+	{
+		if (scan->normalizer && normalizer_can_rewind(scan->normalizer))
+			normalizer_rewind(scan->normalizer);
+		else
+		{
+			/* asked for again without notice: it may happen more often */
+			if (scan->normalizer)
+			{
+				normalizer_end(scan->normalizer);
+				scan->normalizer = NULL;
+				scan->rewindable = true;
+			}
+			run_normalizer(scan);
+		}
+	}
+	else
+	{
+		if (scan->reducer && reducer_can_rewind(scan->reducer))
+			reducer_rewind(scan->reducer);
+		else
+		{
+			if (scan->reducer)
+			{
+				reducer_end(scan->reducer);
+				scan->reducer = NULL;
+				scan->rewindable = true;
+			}
+			run_reducer(scan);
+		}
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* The next rows into the batch; false at the end. */
+static bool
+fill_batch(TopicScan *scan)
+{
+	ChangeBatch *batch = scan->batch;
+	KafkaRecord *records;
+	int			n;
+
+	change_batch_reset(batch);
+	scan->next_change = 0;
+	if (scan->table->upsert)
+	{
+		/* bad messages were sorted out, or raised, before */
+		n = reducer_next(scan->reducer, scan->winners, DECODE_WINNERS);
+		if (n > 0)
+			change_decode(scan->decoder, scan->winners, n, batch, DECODE_RAISE);
+		return n > 0;
+	}
+
+	n = topic_reader_next(scan->reader, &records);
+	if (n == 0)
+	{
+		topic_reader_release(scan->reader);
+		return false;
+	}
+	change_decode(scan->decoder, records, n, batch,
+				  scan->table->on_error == ON_ERROR_SKIP ? DECODE_SKIP : DECODE_RAISE);
+	if (batch->nerrors > 0)
+	{
+		const ChangeError *error = &batch->errors[0];
+
+		if (scan->first_skipped == NULL)
+			note_first_skipped(scan, change_error_text(scan->table, &records[error->record], error));
+		scan->skipped += batch->nerrors;
+		scan->pass_skipped += batch->nerrors;
+	}
+	return true;
+}
+
+bool
+topic_scan_next(TopicScan *scan, Datum *values, bool *isnull)
+{
+	const Change *change;
+
+	if (scan->normalizer)
+		return normalizer_next(scan->normalizer, values, isnull);
+	do
+	{
+		while (scan->next_change >= scan->batch->nchanges)
+		{
+			MemoryContext old = MemoryContextSwitchTo(scan->cxt);
+			bool		more = fill_batch(scan);
+
+			MemoryContextSwitchTo(old);
+			if (!more)
+				return false;
+		}
+		change = &scan->batch->changes[scan->next_change++];
+	} while (scan->table->upsert && change->kind == ROW_DELETE);	/* a value that means a delete */
+	memcpy(values, change->values, sizeof(Datum) * scan->table->natts);
+	memcpy(isnull, change->isnull, sizeof(bool) * scan->table->natts);
+	return true;
+}
+
+void
+topic_scan_end(TopicScan *scan)
+{
+	int64		skipped = Max(scan->most_skipped, scan->pass_skipped);
+
+	if (skipped > 0)
+		ereport(WARNING,
+				(errmsg_plural(INT64_FORMAT " message of topic \"%s\" was skipped",
+							   INT64_FORMAT " messages of topic \"%s\" were skipped",
+							   (unsigned long) skipped, skipped, scan->table->topic),
+				 errdetail("First of them: %s", scan->first_skipped)));
+	if (scan->reducer)
+		reducer_end(scan->reducer);
+	if (scan->normalizer)
+		normalizer_end(scan->normalizer);
+	if (scan->reader)
+		topic_reader_end(scan->reader);
+	MemoryContextDelete(scan->cxt);
+}
+
+const TopicTable *
+topic_scan_table(const TopicScan *scan)
+{
+	return scan->table;
+}
+
+const TopicReader *
+topic_scan_reader(const TopicScan *scan)
+{
+	return scan->reader;
+}
+
+void
+topic_scan_stats(const TopicScan *scan, TopicScanStats *stats)
+{
+	memset(stats, 0, sizeof(TopicScanStats));
+	if (scan->reader)
+	{
+		const TopicReaderStats *read = topic_reader_stats(scan->reader);
+
+		stats->messages = read->messages;
+		stats->bytes = read->bytes;
+		stats->tombstones = read->tombstones;
+	}
+	stats->skipped = scan->skipped;
+	stats->disk_kb = scan->disk_kb;
+}
+
+/* ---- executor callbacks -------------------------------------------------- */
+
+void
+topicBeginForeignScan(ForeignScanState *node, int eflags)
+{
+	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
+	EState	   *estate = node->ss.ps.state;
+	TopicScanState *state = palloc0(sizeof(TopicScanState));
+	List	   *members = (List *) list_nth(plan->fdw_private, TOPIC_PLAN_WANTED);
+	Bitmapset  *wanted = NULL;
+	bool		rewindable;
+	ListCell   *lc;
+
+	foreach(lc, members)
+	{
+		int			member = lfirst_int(lc);
+		int			attnum = member + FirstLowInvalidHeapAttributeNumber;
+
+		wanted = bms_add_member(wanted, member);
+		if (attnum < 0 && attnum != TableOidAttributeNumber && attnum != SelfItemPointerAttributeNumber)
+			state->system_columns = true;
+	}
+	/* below a parameter the executor gives no notice of rescans */
+	rewindable = (eflags & EXEC_FLAG_REWIND) != 0 || !bms_is_empty(plan->scan.plan.allParam);
+	state->scan = topic_scan_create(node->ss.ss_currentRelation, wanted,
+									foreign_scan_user(plan, estate), rewindable);
+	state->conditions = (List *) list_nth(plan->fdw_private, TOPIC_PLAN_CONDITIONS);
+	state->expr_states = ExecInitExprList(plan->fdw_exprs, (PlanState *) node);
+	node->fdw_state = state;
+}
+
+static void
+start(ForeignScanState *node, TopicScanState *state)
+{
+	/* in the per-tuple context: the interval set is not needed any more afterwards */
+	TopicBoxes *boxes = topic_conditions_evaluate(state->conditions, state->expr_states,
+												  node->ss.ps.ps_ExprContext);
+
+	topic_scan_start(state->scan, boxes);
+	state->started = true;
+}
+
+/*
+ * Where a query reads xmin or its like, a real tuple is needed; the system
+ * columns of a message are as empty as those of postgres_fdw's rows.
+ */
+static void
+store_with_system_columns(TupleTableSlot *slot)
+{
+	HeapTuple	tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
+
+	HeapTupleHeaderSetXmax(tuple->t_data, InvalidTransactionId);
+	HeapTupleHeaderSetXmin(tuple->t_data, InvalidTransactionId);
+	HeapTupleHeaderSetCmin(tuple->t_data, InvalidTransactionId);
+	ExecStoreHeapTuple(tuple, slot, false);
+}
+
+TupleTableSlot *
+topicIterateForeignScan(ForeignScanState *node)
+{
+	TopicScanState *state = (TopicScanState *) node->fdw_state;
+	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+
+	if (!state->started)
+		start(node, state);
+	ExecClearTuple(slot);
+	if (!topic_scan_next(state->scan, slot->tts_values, slot->tts_isnull))
+		return slot;
+	if (state->system_columns)
+		store_with_system_columns(slot);
+	else
+		ExecStoreVirtualTuple(slot);
+	return slot;
+}
+
+/* Conditions are evaluated anew: parameters may have changed. */
+void
+topicReScanForeignScan(ForeignScanState *node)
+{
+	((TopicScanState *) node->fdw_state)->started = false;
+}
+
+void
+topicEndForeignScan(ForeignScanState *node)
+{
+	TopicScanState *state = (TopicScanState *) node->fdw_state;
+
+	if (state != NULL)
+		topic_scan_end(state->scan);
+}

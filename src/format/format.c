@@ -1,0 +1,35 @@
+/*
+ * format.c
+ *	  The formats of this build, by name.
+ *
+ * A new format is a file with a FormatRoutine, a line in formats.h and one here.
+ */
+#include "postgres.h"
+
+#include "format/formats.h"
+
+static const FormatRoutine *const formats[] = {
+	&json_format,
+	&raw_format
+};
+
+const FormatRoutine *
+format_lookup(const char *name)
+{
+	for (int i = 0; i < lengthof(formats); i++)
+	{
+		if (strcmp(formats[i]->name, name) == 0)
+			return formats[i];
+	}
+	return NULL;
+}
+
+const char *const *
+format_names(void)
+{
+	static const char *names[lengthof(formats) + 1];
+
+	for (int i = 0; i < lengthof(formats); i++)
+		names[i] = formats[i]->name;
+	return names;
+}

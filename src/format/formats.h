@@ -1,0 +1,13 @@
+/*
+ * formats.h
+ *	  The formats of this build, for format.c: one line per format.
+ */
+#ifndef UK_FORMATS_H
+#define UK_FORMATS_H
+
+#include "format/format.h"
+
+extern const FormatRoutine json_format;
+extern const FormatRoutine raw_format;
+
+#endif							/* UK_FORMATS_H */

@@ -1,0 +1,227 @@
+/*
+ * json.c
+ *	  Format "json": one message is one JSON object, its members are columns.
+ *
+ * A message is scanned whole before anything is converted, so that a syntax
+ * error anywhere wins over a bad value and a repeated member counts once.
+ */
+#include "postgres.h"
+
+#include "commands/defrem.h"
+#include "format/formats.h"
+#include "format/json_value.h"
+#include "mb/pg_wchar.h"
+
+typedef enum EmptyHandling
+{
+	EMPTY_ERROR,
+	EMPTY_DELETE,
+	EMPTY_IGNORE
+} EmptyHandling;
+
+typedef struct JsonColumn
+{
+	JsonTarget *target;
+	int			field;			/* in JsonDecoder.found */
+	int			index;			/* in the sink's arrays */
+	const char *name;			/* SQL name */
+	const char *member;
+} JsonColumn;
+
+typedef struct JsonDecoder
+{
+	Decoder		base;
+	bool		fail_on_missing;
+	bool		strip_framing;
+	bool		is_key;
+	EmptyHandling empty_value;
+	EmptyHandling null_value;
+	int			ncolumns;
+	JsonColumn *columns;
+	JsonFields *fields;
+	JsonText   *found;			/* per field; of the message at hand */
+} JsonDecoder;
+
+/* Confluent's wire format: byte 0x00, four bytes of schema id (case B13) */
+#define FRAMING_SIZE 5
+
+static const FormatOption json_options[] = {
+	{"fail_on_missing_field", "bool", "a member that is absent is an error instead of NULL"},
+	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
+	{"null_value", "error|delete", "what a value of the four bytes null means"},
+	{"nul_handling", "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"},
+	{"registry_framing", "error|strip", "what the five bytes of a schema registry before the JSON text mean"},
+	{NULL}
+};
+
+static EmptyHandling
+empty_handling(DefElem *option, const DecoderSpec *spec)
+{
+	const char *value = defGetString(option);
+
+	if (strcmp(value, "error") == 0)
+		return EMPTY_ERROR;
+	if (spec->is_key)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
+				 errmsg("option \"%s\" '%s' is for values, not for keys", option->defname, value),
+				 errhint("Remove the option from the key format.")));
+	return strcmp(value, "delete") == 0 ? EMPTY_DELETE : EMPTY_IGNORE;
+}
+
+static Decoder *
+json_create(const DecoderSpec *spec)
+{
+	JsonDecoder *decoder = palloc0(sizeof(JsonDecoder));
+	const char **names = palloc(Max(spec->ncolumns, 1) * sizeof(char *));
+	int		   *field_of = palloc(Max(spec->ncolumns, 1) * sizeof(int));
+	bool		strip_nul = false;
+	ListCell   *lc;
+
+	decoder->base.routine = &json_format;
+	foreach(lc, spec->options)
+	{
+		DefElem    *option = (DefElem *) lfirst(lc);
+
+		if (strcmp(option->defname, "fail_on_missing_field") == 0)
+			decoder->fail_on_missing = defGetBoolean(option);
+		else if (strcmp(option->defname, "empty_value") == 0)
+			decoder->empty_value = empty_handling(option, spec);
+		else if (strcmp(option->defname, "null_value") == 0)
+			decoder->null_value = empty_handling(option, spec);
+		else if (strcmp(option->defname, "nul_handling") == 0)
+			strip_nul = strcmp(defGetString(option), "strip") == 0;
+		else if (strcmp(option->defname, "registry_framing") == 0)
+			decoder->strip_framing = strcmp(defGetString(option), "strip") == 0;
+	}
+
+	decoder->is_key = spec->is_key;
+	decoder->ncolumns = spec->ncolumns;
+	decoder->columns = palloc0(Max(spec->ncolumns, 1) * sizeof(JsonColumn));
+	for (int i = 0; i < spec->ncolumns; i++)
+		names[i] = spec->columns[i].field;
+	decoder->fields = json_fields_create(spec->ncolumns, names, field_of);
+	decoder->found = palloc(Max(decoder->fields->n, 1) * sizeof(JsonText));
+	for (int i = 0; i < spec->ncolumns; i++)
+	{
+		JsonColumn *column = &decoder->columns[i];
+
+		column->target = json_target_create(&spec->columns[i], spec->time_zone, strip_nul);
+		column->field = field_of[i];
+		column->index = spec->columns[i].index;
+		column->name = spec->columns[i].column;
+		column->member = spec->columns[i].field;
+	}
+	return &decoder->base;
+}
+
+/* A message that is no object returns only where an option gives it a meaning. */
+static void
+no_object(const JsonDecoder *decoder, EmptyHandling handling, const char *what, const char *option, RowSink *sink)
+{
+	if (handling == EMPTY_DELETE)
+		sink->emit(sink, ROW_DELETE);
+	else if (handling == EMPTY_ERROR)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("JSON object expected, found %s", what),
+				 option && !decoder->is_key ? errhint("The option %s says what such values mean.", option) : 0));
+}
+
+/* Any byte beyond ASCII?  Then the message is to be verified as UTF-8. */
+static bool
+all_ascii(const char *bytes, Size len)
+{
+	uint64		high = 0;
+	Size		i = 0;
+
+	for (; i + 8 <= len; i += 8)
+	{
+		uint64		v;
+
+		memcpy(&v, bytes + i, sizeof(v));
+		high |= v;
+	}
+	for (; i < len; i++)
+		high |= (unsigned char) bytes[i];
+	return (high & UINT64CONST(0x8080808080808080)) == 0;
+}
+
+static void
+json_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
+{
+	JsonDecoder *decoder = (JsonDecoder *) base;
+	JsonScan	scan;
+
+	if (len >= FRAMING_SIZE && bytes[0] == '\0')
+	{
+		if (!decoder->strip_framing)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("JSON object expected, found byte 0x00"),
+					 errhint("The payload starts with byte 0x00 and looks framed by a schema registry; use the option registry_framing 'strip' if JSON text follows the five bytes.")));
+		bytes += FRAMING_SIZE;
+		len -= FRAMING_SIZE;
+	}
+	if (len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
+	{
+		bytes += 3;				/* one byte-order mark (case X06) */
+		len -= 3;
+	}
+	if (len == 0)
+	{
+		no_object(decoder, decoder->empty_value, "an empty message", "empty_value", sink);
+		return;
+	}
+	if (!all_ascii(bytes, len))
+		pg_verify_mbstr(PG_UTF8, bytes, (int) len, false);
+
+	json_scan_init(&scan, bytes, len);
+	if (!json_scan_object(&scan, decoder->fields, decoder->found) || !json_scan_end(&scan))
+	{
+		JsonText	value;
+		JsonScan	whole;
+
+		/* say what it is, if it is JSON after all */
+		if (scan.error == JSON_EXPECTED_OBJECT)
+		{
+			json_scan_init(&whole, bytes, len);
+			if (json_scan_value(&whole, &value) && json_scan_end(&whole))
+			{
+				if (value.kind == JK_NULL)
+					no_object(decoder, decoder->null_value, "null", "null_value", sink);
+				else
+					no_object(decoder, EMPTY_ERROR, psprintf("a JSON %s", json_kind_name(value.kind)), NULL, sink);
+				return;
+			}
+		}
+		json_scan_raise(&scan, bytes);
+	}
+
+	for (int i = 0; i < decoder->ncolumns; i++)
+	{
+		JsonColumn *column = &decoder->columns[i];
+		JsonText   *value = &decoder->found[column->field];
+
+		sink->column = column->name;
+		if (value->kind == JK_MISSING)
+		{
+			if (decoder->fail_on_missing)
+				ereport(ERROR,
+						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+						 errmsg("member \"%s\" is missing", column->member)));
+			if (sink->missing)
+				sink->missing[column->index] = true;
+		}
+		sink->values[column->index] = json_value_datum(column->target, value, &sink->isnull[column->index]);
+	}
+	sink->column = NULL;
+	sink->emit(sink, ROW_UPSERT);
+}
+
+const FormatRoutine json_format = {
+	.name = "json",
+	.options = json_options,
+	.create = json_create,
+	.decode = json_decode
+};

@@ -1,0 +1,350 @@
+/*
+ * call.c
+ *	  Calls of librdkafka that can only block: a helper thread makes them while
+ *	  the main thread waits on its latch and the handle's pipe.
+ *
+ * When the wait ends early (cancel, termination, timeout) the job is left
+ * behind; whichever side is last frees it.  Nothing here may be palloc'd.
+ */
+#include "postgres.h"
+
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kafka/kafka_internal.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/latch.h"
+
+/*
+ * A call is cut into attempts, so that an abandoned job doesn't hold its handle
+ * for long; each attempt may take as long as all before it, so that a slow
+ * broker is answered for in the end.
+ */
+#define FIRST_ATTEMPT_MS 500
+#define RETRY_PAUSE_MS 100
+
+/* KRaft brokers learn of a new topic a moment after its creation returned. */
+#define UNKNOWN_TOPIC_RETRIES 2
+
+/* --- helper thread ---------------------------------------------------------- */
+
+static void
+pause_ms(int ms)
+{
+	struct timespec ts = {ms / 1000, (long) (ms % 1000) * 1000000};
+
+	nanosleep(&ts, NULL);
+}
+
+static bool
+out_of_time(KafkaJob *job)
+{
+	return pg_atomic_read_u32(&job->abandoned) != 0 || kafka_now_ms() >= job->deadline;
+}
+
+/* Length of the next attempt of something begun at 'begun'. */
+static int
+attempt_ms(KafkaJob *job, int64 begun)
+{
+	int64		now = kafka_now_ms();
+	int64		ms = Max(now - begun, FIRST_ATTEMPT_MS);
+
+	return (int) Max(Min(ms, job->deadline - now), 1);
+}
+
+static rd_kafka_resp_err_t
+fetch_metadata(KafkaJob *job, rd_kafka_topic_t *rkt, const rd_kafka_metadata_t **metadata)
+{
+	int64		begun = kafka_now_ms();
+	rd_kafka_resp_err_t err;
+
+	for (;;)
+	{
+		err = rd_kafka_metadata(job->handle->rk, rkt == NULL, rkt, metadata, attempt_ms(job, begun));
+		if (err == RD_KAFKA_RESP_ERR_NO_ERROR || !kafka_error_passes(err) || out_of_time(job))
+			return err;
+		pause_ms(RETRY_PAUSE_MS);
+	}
+}
+
+static void
+describe_topic(KafkaJob *job, int i)
+{
+	rd_kafka_topic_t *rkt = rd_kafka_topic_new(job->handle->rk, job->topics[i], NULL);
+
+	if (rkt == NULL)
+	{
+		job->topic_err[i] = rd_kafka_last_error();
+		return;
+	}
+	for (int try = 0;; try++)
+	{
+		const rd_kafka_metadata_t *metadata;
+
+		job->err = fetch_metadata(job, rkt, &metadata);
+		if (job->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+			break;
+		job->topic_err[i] = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+		if (metadata->topic_cnt == 1)
+		{
+			job->topic_err[i] = metadata->topics[0].err;
+			job->partitions[i] = metadata->topics[0].partition_cnt;
+			if (job->topic_err[i] == RD_KAFKA_RESP_ERR_NO_ERROR && job->partitions[i] == 0)
+				job->topic_err[i] = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+		}
+		rd_kafka_metadata_destroy(metadata);
+
+		if (out_of_time(job) ||
+			!(kafka_error_passes(job->topic_err[i]) ||
+			  (job->topic_err[i] == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && try < UNKNOWN_TOPIC_RETRIES)))
+			break;
+		pause_ms(RETRY_PAUSE_MS);
+	}
+	rd_kafka_topic_destroy(rkt);
+}
+
+/* Does every partition of the list exist?  An absent one would never answer. */
+static bool
+partitions_exist(KafkaJob *job, rd_kafka_topic_partition_list_t *list)
+{
+	for (int i = 0; i < list->cnt; i++)
+	{
+		bool		found = false;
+
+		for (int t = 0; t < job->ntopics && !found; t++)
+		{
+			if (strcmp(job->topics[t], list->elems[i].topic) == 0)
+				found = list->elems[i].partition >= 0 && list->elems[i].partition < job->partitions[t];
+		}
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* ListOffsets: one request per broker, timestamps in, offsets out. */
+static rd_kafka_resp_err_t
+list_offsets(KafkaJob *job, rd_kafka_topic_partition_list_t *list)
+{
+	int64		begun = kafka_now_ms();
+
+	for (;;)
+	{
+		rd_kafka_topic_partition_list_t *answer = rd_kafka_topic_partition_list_copy(list);
+		rd_kafka_resp_err_t err;
+
+		err = rd_kafka_offsets_for_times(job->handle->rk, answer, attempt_ms(job, begun));
+		for (int i = 0; i < answer->cnt && err == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
+			err = answer->elems[i].err;
+
+		if (err == RD_KAFKA_RESP_ERR_NO_ERROR || !kafka_error_passes(err) || out_of_time(job))
+		{
+			for (int i = 0; i < answer->cnt; i++)
+			{
+				list->elems[i].offset = answer->elems[i].offset;
+				list->elems[i].err = answer->elems[i].err;
+			}
+			rd_kafka_topic_partition_list_destroy(answer);
+			return err;
+		}
+		rd_kafka_topic_partition_list_destroy(answer);
+		pause_ms(RETRY_PAUSE_MS);
+	}
+}
+
+static void
+do_job(KafkaJob *job)
+{
+	job->err_topic = -1;
+	for (int i = 0; i < job->ntopics; i++)
+	{
+		describe_topic(job, i);
+		if (job->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+		{
+			job->err_topic = i;
+			return;
+		}
+	}
+	if (job->all_topics)
+		job->err = fetch_metadata(job, NULL, &job->metadata);
+
+	for (int i = 0; i < job->nlists && job->err == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
+	{
+		/* the main thread finds out which one is missing */
+		if (!partitions_exist(job, job->lists[i]))
+			return;
+		job->err = list_offsets(job, job->lists[i]);
+		job->err_topic = 0;
+	}
+}
+
+static void
+job_unref(KafkaJob *job)
+{
+	if (pg_atomic_sub_fetch_u32(&job->refcount, 1) > 0)
+		return;
+	for (int i = 0; i < job->ntopics; i++)
+		free(job->topics[i]);
+	free(job->topics);
+	free(job->topic_err);
+	free(job->partitions);
+	for (int i = 0; i < job->nlists; i++)
+		rd_kafka_topic_partition_list_destroy(job->lists[i]);
+	if (job->metadata)
+		rd_kafka_metadata_destroy(job->metadata);
+	kafka_handle_unref(job->handle);
+	free(job);
+}
+
+static void *
+helper_main(void *arg)
+{
+	KafkaJob   *job = arg;
+	ssize_t		rc;
+
+	do_job(job);
+	pg_write_barrier();
+	pg_atomic_write_u32(&job->done, 1);
+	/* a full pipe wakes the reader just as well */
+	rc = write(job->handle->fd[1], "j", 1);
+	(void) rc;
+	job_unref(job);
+	return NULL;
+}
+
+/* --- main thread ------------------------------------------------------------ */
+
+static void
+out_of_memory(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory")));
+}
+
+/*
+ * An empty job of this consumer.  The consumer owns it at once, so that it is
+ * freed after an ERROR too.
+ */
+KafkaJob *
+kafka_job_new(KafkaConsumer *consumer)
+{
+	KafkaJob   *job;
+
+	kafka_job_end(consumer);
+	job = calloc(1, sizeof(KafkaJob));
+	if (job == NULL)
+		out_of_memory();
+	pg_atomic_init_u32(&job->refcount, 1);
+	pg_atomic_init_u32(&job->abandoned, 0);
+	pg_atomic_init_u32(&job->done, 0);
+	job->handle = consumer->handle;
+	kafka_handle_ref(job->handle);
+	consumer->job = job;
+	return job;
+}
+
+/* Ask for the metadata of a topic, once. */
+void
+kafka_job_topic(KafkaJob *job, const char *topic)
+{
+	int			n = job->ntopics;
+	char	  **topics;
+	rd_kafka_resp_err_t *errs;
+	int		   *partitions;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (strcmp(job->topics[i], topic) == 0)
+			return;
+	}
+
+	/* each result is kept as soon as it is there: job_unref frees it */
+	if ((topics = realloc(job->topics, (n + 1) * sizeof(char *))) == NULL)
+		out_of_memory();
+	job->topics = topics;
+	if ((errs = realloc(job->topic_err, (n + 1) * sizeof(*errs))) == NULL)
+		out_of_memory();
+	job->topic_err = errs;
+	if ((partitions = realloc(job->partitions, (n + 1) * sizeof(int))) == NULL)
+		out_of_memory();
+	job->partitions = partitions;
+	if ((topics[n] = strdup(topic)) == NULL)
+		out_of_memory();
+	errs[n] = RD_KAFKA_RESP_ERR_NO_ERROR;
+	partitions[n] = 0;
+	job->ntopics = n + 1;
+}
+
+/*
+ * Run the consumer's job and wait for its end: at most the configured timeout,
+ * interruptible.  Raises the error of the job as a whole; errors of single
+ * topics are in topic_err.  The results live until kafka_job_end.
+ */
+void
+kafka_job_run(KafkaConsumer *consumer)
+{
+	KafkaJob   *job = consumer->job;
+	KafkaHandle *handle = consumer->handle;
+	const char *topic;
+
+	job->deadline = kafka_now_ms() + consumer->timeout_ms;
+
+	consumer->busy = true;
+	pg_atomic_fetch_add_u32(&job->refcount, 1);
+	if (!kafka_thread_start(helper_main, job))
+	{
+		pg_atomic_fetch_sub_u32(&job->refcount, 1);
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not start a thread for a call to Kafka")));
+	}
+
+	for (;;)
+	{
+		int64		left = job->deadline - kafka_now_ms();
+
+		kafka_drain_pipe(handle);
+		if (pg_atomic_read_u32(&job->done))
+			break;
+		kafka_drain_events(handle);
+		if (handle->refused)
+			kafka_raise_refused(consumer->server_name, handle->refused, handle->refused_text);
+		if (left <= -RETRY_PAUSE_MS)
+			kafka_raise(consumer, RD_KAFKA_RESP_ERR__TIMED_OUT,
+						job->ntopics > 0 ? job->topics[0] : NULL, -1, -1, NULL);
+
+		(void) WaitLatchOrSocket(MyLatch,
+								 WL_LATCH_SET | WL_SOCKET_READABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+								 handle->fd[0], Max(left + RETRY_PAUSE_MS, 1), PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	pg_read_barrier();
+
+	kafka_drain_events(handle);
+	topic = job->err_topic >= 0 && job->err_topic < job->ntopics ? job->topics[job->err_topic] : NULL;
+	if (job->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+	{
+		if (handle->refused)
+			kafka_raise_refused(consumer->server_name, handle->refused, handle->refused_text);
+		kafka_raise(consumer, job->err, topic, -1, -1, NULL);
+	}
+	handle->answered = true;
+	consumer->busy = false;
+}
+
+/* Give the job up; its helper, if it is still at work, stops soon. */
+void
+kafka_job_end(KafkaConsumer *consumer)
+{
+	KafkaJob   *job = consumer->job;
+
+	if (job == NULL)
+		return;
+	consumer->job = NULL;
+	pg_atomic_write_u32(&job->abandoned, 1);
+	job_unref(job);
+}

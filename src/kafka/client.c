@@ -1,0 +1,514 @@
+/*
+ * client.c
+ *	  Handles: making them, the pool of idle ones, and the reaper thread that
+ *	  destroys them.  Owns every thread that this module starts.
+ *
+ * rd_kafka_destroy() waits for threads that may be resolving a name or be stuck
+ * in a handshake, so the backend never calls it: it hands the handle to the
+ * reaper.  The reaper and the helper threads (call.c) touch libc and librdkafka
+ * only; everything that they share with the main thread is malloc'ed and under
+ * 'lock' or counted.
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kafka/kafka_internal.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "upsert_kafka.h"
+#include "utils/memutils.h"
+
+#define DEFAULT_QUEUE_KB 65536
+#define MAX_IDLE_PER_KEY 4
+#define EXIT_WAIT_MS 2000
+#define THREAD_STACK (256 * 1024)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t reaper_wakeup;
+static pthread_cond_t handle_gone;
+static KafkaHandle *idle;		/* pool: unused, kept until idle_until */
+static KafkaHandle *doomed;		/* to be destroyed */
+static int	nhandles;			/* made and not yet destroyed */
+static bool reaper_running;
+
+static int	pool_pid;			/* process that the above belongs to */
+static KafkaConsumer *consumers;	/* main thread: those not released */
+
+int64
+kafka_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void
+timespec_from_ms(struct timespec *ts, int64 ms)
+{
+	ts->tv_sec = ms / 1000;
+	ts->tv_nsec = (ms % 1000) * 1000000;
+}
+
+/*
+ * Start a detached thread that blocks every signal, so that PostgreSQL's
+ * handlers run in the main thread only (case I03).
+ */
+bool
+kafka_thread_start(void *(*run) (void *), void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t	thread;
+	sigset_t	all;
+	sigset_t	old;
+	int			rc;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, THREAD_STACK);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&thread, &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return rc == 0;
+}
+
+/* --- destroying ------------------------------------------------------------- */
+
+/* Any thread; may take long.  No message of the handle may be referenced. */
+static void
+handle_destroy(KafkaHandle *handle)
+{
+	if (handle->records)
+		rd_kafka_queue_destroy(handle->records);
+	if (handle->events)
+		rd_kafka_queue_destroy(handle->events);
+	if (handle->rk)
+		rd_kafka_destroy_flags(handle->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+	close(handle->fd[0]);
+	close(handle->fd[1]);
+	free(handle);
+}
+
+static void *
+reaper_main(void *arg)
+{
+	pthread_mutex_lock(&lock);
+	for (;;)
+	{
+		int64		now = kafka_now_ms();
+		int64		next = PG_INT64_MAX;
+		KafkaHandle **link = &idle;
+		KafkaHandle *handle;
+
+		while ((handle = *link) != NULL)
+		{
+			if (handle->idle_until <= now)
+			{
+				*link = handle->next;
+				handle->next = doomed;
+				doomed = handle;
+			}
+			else
+			{
+				next = Min(next, handle->idle_until);
+				link = &handle->next;
+			}
+		}
+
+		if ((handle = doomed) != NULL)
+		{
+			doomed = handle->next;
+			pthread_mutex_unlock(&lock);
+			handle_destroy(handle);
+			pthread_mutex_lock(&lock);
+			nhandles--;
+			pthread_cond_broadcast(&handle_gone);
+		}
+		else if (idle != NULL)
+		{
+			struct timespec until;
+
+			timespec_from_ms(&until, next);
+			pthread_cond_timedwait(&reaper_wakeup, &lock, &until);
+		}
+		else
+			break;
+	}
+	reaper_running = false;
+	pthread_cond_broadcast(&handle_gone);
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+/* With the lock held: see that somebody looks after 'idle' and 'doomed'. */
+static void
+reaper_wake(void)
+{
+	if (reaper_running)
+		pthread_cond_signal(&reaper_wakeup);
+	else if (idle != NULL || doomed != NULL)
+	{
+		/* when no thread can be had, the next call tries again */
+		reaper_running = kafka_thread_start(reaper_main, NULL);
+	}
+}
+
+void
+kafka_handle_ref(KafkaHandle *handle)
+{
+	pg_atomic_fetch_add_u32(&handle->refcount, 1);
+}
+
+/* Any thread.  The last one sends the handle to the reaper. */
+void
+kafka_handle_unref(KafkaHandle *handle)
+{
+	if (pg_atomic_sub_fetch_u32(&handle->refcount, 1) > 0)
+		return;
+	pthread_mutex_lock(&lock);
+	handle->next = doomed;
+	doomed = handle;
+	reaper_wake();
+	pthread_mutex_unlock(&lock);
+}
+
+/* --- the pool --------------------------------------------------------------- */
+
+/*
+ * An idle handle with this key, or NULL.  Handles of the same mapping whose
+ * configuration has changed are not waited for: they are closed.
+ */
+static KafkaHandle *
+pool_take(const KafkaConfig *config, int queue_kb)
+{
+	KafkaHandle **link = &idle;
+	KafkaHandle *handle;
+	KafkaHandle *found = NULL;
+
+	pthread_mutex_lock(&lock);
+	while ((handle = *link) != NULL)
+	{
+		bool		same = handle->serverid == config->serverid && handle->umid == config->umid;
+
+		if (same && handle->fingerprint != config->fingerprint)
+		{
+			*link = handle->next;
+			handle->next = doomed;
+			doomed = handle;
+		}
+		else if (same && found == NULL && handle->queue_kb == queue_kb && handle->follow == config->follow)
+		{
+			*link = handle->next;
+			found = handle;
+		}
+		else
+			link = &handle->next;
+	}
+	reaper_wake();
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static void
+pool_put(KafkaHandle *handle)
+{
+	int			same = 0;
+
+	pthread_mutex_lock(&lock);
+	for (KafkaHandle *other = idle; other != NULL; other = other->next)
+	{
+		if (other->serverid == handle->serverid && other->umid == handle->umid)
+			same++;
+	}
+	if (same >= MAX_IDLE_PER_KEY || uk_idle_timeout == 0)
+	{
+		handle->next = doomed;
+		doomed = handle;
+	}
+	else
+	{
+		handle->idle_until = kafka_now_ms() + uk_idle_timeout;
+		handle->next = idle;
+		idle = handle;
+	}
+	reaper_wake();
+	pthread_mutex_unlock(&lock);
+}
+
+/* --- making ----------------------------------------------------------------- */
+
+static KafkaHandle *
+handle_create(const KafkaConfig *config, int queue_kb)
+{
+	rd_kafka_conf_t *conf = kafka_conf_build(config, queue_kb);
+	KafkaHandle *handle;
+	char		text[KAFKA_ERROR_TEXT];
+	sigset_t	all;
+	sigset_t	old;
+
+	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG);
+
+	handle = calloc(1, sizeof(KafkaHandle));
+	if (handle == NULL)
+	{
+		rd_kafka_conf_destroy(conf);
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory")));
+	}
+	if (pipe2(handle->fd, O_NONBLOCK | O_CLOEXEC) != 0)
+	{
+		int			save_errno = errno;
+
+		rd_kafka_conf_destroy(conf);
+		free(handle);
+		errno = save_errno;
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not create pipe: %m")));
+	}
+
+	text[0] = '\0';
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	handle->rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+
+	if (handle->rk == NULL)
+	{
+		rd_kafka_conf_destroy(conf);
+		close(handle->fd[0]);
+		close(handle->fd[1]);
+		free(handle);
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_ESTABLISH_CONNECTION),
+				 errmsg("could not create a Kafka client for server \"%s\"", config->server_name),
+				 errdetail("%s.", text)));
+	}
+
+	handle->serverid = config->serverid;
+	handle->umid = config->umid;
+	handle->fingerprint = config->fingerprint;
+	handle->queue_kb = queue_kb;
+	handle->follow = config->follow;
+	pg_atomic_init_u32(&handle->refcount, 1);
+	handle->events = rd_kafka_queue_get_main(handle->rk);
+	handle->records = rd_kafka_queue_get_consumer(handle->rk);
+	rd_kafka_set_log_queue(handle->rk, handle->events);
+	rd_kafka_queue_io_event_enable(handle->events, handle->fd[1], "e", 1);
+	rd_kafka_queue_io_event_enable(handle->records, handle->fd[1], "r", 1);
+
+	pthread_mutex_lock(&lock);
+	nhandles++;
+	pthread_mutex_unlock(&lock);
+	return handle;
+}
+
+/*
+ * Process exit: give back what is still held, and wait a moment for the threads
+ * to end.  libc's own exit handlers (OpenSSL's among them) run next and must not
+ * find threads at work.
+ */
+static void
+kafka_at_exit(int code, Datum arg)
+{
+	struct timespec until;
+
+	if (pool_pid != MyProcPid)
+		return;
+
+	while (consumers != NULL)
+	{
+		consumers->busy = true;
+		kafka_consumer_release(consumers);
+	}
+
+	pthread_mutex_lock(&lock);
+	for (KafkaHandle *handle = idle; handle != NULL; handle = handle->next)
+		handle->idle_until = 0;
+	reaper_wake();
+	timespec_from_ms(&until, kafka_now_ms() + EXIT_WAIT_MS);
+	while (nhandles > 0 || reaper_running)
+	{
+		if (pthread_cond_timedwait(&handle_gone, &lock, &until) != 0)
+			break;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Once per process: what a parent process had is not ours (case I01). */
+static void
+pool_init(void)
+{
+	pthread_condattr_t attr;
+
+	if (pool_pid == MyProcPid)
+		return;
+
+	idle = NULL;
+	doomed = NULL;
+	consumers = NULL;
+	nhandles = 0;
+	reaper_running = false;
+	pthread_mutex_init(&lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&reaper_wakeup, &attr);
+	pthread_cond_init(&handle_gone, &attr);
+	pthread_condattr_destroy(&attr);
+	pool_pid = MyProcPid;
+	on_proc_exit(kafka_at_exit, (Datum) 0);
+}
+
+/* --- consumers -------------------------------------------------------------- */
+
+static void
+consumer_callback(void *arg)
+{
+	kafka_consumer_release((KafkaConsumer *) arg);
+}
+
+KafkaConsumer *
+kafka_consumer_acquire(const KafkaConfig *config, int queue_kb, MemoryContext owner)
+{
+	KafkaConsumer *consumer;
+
+	pool_init();
+	if (queue_kb <= 0)
+		queue_kb = DEFAULT_QUEUE_KB;
+
+	/* everything that can fail for want of memory comes before the handle */
+	consumer = MemoryContextAllocZero(owner, sizeof(KafkaConsumer));
+	consumer->owner = owner;
+	consumer->server_name = MemoryContextStrdup(owner, config->server_name);
+	consumer->timeout_ms = config->timeout_ms;
+
+	consumer->handle = pool_take(config, queue_kb);
+	if (consumer->handle == NULL)
+		consumer->handle = handle_create(config, queue_kb);
+
+	consumer->callback.func = consumer_callback;
+	consumer->callback.arg = consumer;
+	MemoryContextRegisterResetCallback(owner, &consumer->callback);
+	consumer->next = consumers;
+	if (consumers)
+		consumers->prev = consumer;
+	consumers = consumer;
+	return consumer;
+}
+
+void
+kafka_consumer_release(KafkaConsumer *consumer)
+{
+	KafkaHandle *handle = consumer->handle;
+
+	if (handle == NULL)
+		return;
+	consumer->handle = NULL;
+
+	if (consumer->prev)
+		consumer->prev->next = consumer->next;
+	else
+		consumers = consumer->next;
+	if (consumer->next)
+		consumer->next->prev = consumer->prev;
+
+	kafka_job_end(consumer);
+	kafka_consumer_free_messages(consumer);
+	if (consumer->busy || handle->refused != RD_KAFKA_RESP_ERR_NO_ERROR)
+		kafka_handle_unref(handle);
+	else
+	{
+		if (consumer->reading)
+			kafka_unassign(consumer, handle);
+		pool_put(handle);
+	}
+}
+
+/* --- events ----------------------------------------------------------------- */
+
+/* Empty the pipe before looking at what it announced. */
+void
+kafka_drain_pipe(KafkaHandle *handle)
+{
+	char		bytes[256];
+
+	while (read(handle->fd[0], bytes, sizeof(bytes)) == sizeof(bytes))
+		 /* more */ ;
+}
+
+static void
+take_log(rd_kafka_event_t *event)
+{
+	const char *facility;
+	const char *text;
+	int			level;
+
+	if (rd_kafka_event_log(event, &facility, &text, &level) != 0)
+		return;
+	/* syslog levels; a refused connection is 3 and comes again and again */
+	ereport(level <= 2 ? LOG : level <= 6 ? DEBUG1 : DEBUG2,
+			(errmsg_internal("librdkafka: %s: %s", facility, text),
+			 errhidestmt(true), errhidecontext(true)));
+}
+
+/*
+ * Log lines to the server log, client errors to last_error; a refusal is
+ * remembered in 'refused'.  Main thread, in which librdkafka runs no callback.
+ */
+void
+kafka_drain_events(KafkaHandle *handle)
+{
+	rd_kafka_event_t *event;
+
+	while ((event = rd_kafka_queue_poll(handle->events, 0)) != NULL)
+	{
+		rd_kafka_resp_err_t err;
+		const char *text;
+
+		switch (rd_kafka_event_type(event))
+		{
+			case RD_KAFKA_EVENT_LOG:
+				take_log(event);
+				break;
+			case RD_KAFKA_EVENT_ERROR:
+				err = rd_kafka_event_error(event);
+				text = rd_kafka_event_error_string(event);
+				if (kafka_error_is_alert(err, text))
+					err = RD_KAFKA_RESP_ERR__SSL;
+				if (err != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || handle->last_error[0] == '\0')
+					strlcpy(handle->last_error, text, KAFKA_ERROR_TEXT);
+				/* a TLS connection that breaks later on is made again */
+				if (kafka_error_refuses(err) && !(err == RD_KAFKA_RESP_ERR__SSL && handle->answered) &&
+					handle->refused == RD_KAFKA_RESP_ERR_NO_ERROR)
+				{
+					handle->refused = err;
+					strlcpy(handle->refused_text, text, KAFKA_ERROR_TEXT);
+				}
+				break;
+			default:
+				break;
+		}
+		rd_kafka_event_destroy(event);
+	}
+}
+
+int
+kafka_wait_fd(KafkaConsumer *consumer)
+{
+	return consumer->handle->fd[0];
+}
+
+const char *
+kafka_last_error(KafkaConsumer *consumer)
+{
+	kafka_drain_events(consumer->handle);
+	return consumer->handle->last_error;
+}

@@ -1,0 +1,418 @@
+/*
+ * backfill.c
+ *	  The first load of a maintained table, and refresh().
+ *
+ * One transaction: everything up to the stable ends taken at its start is decoded,
+ * sorted by (key, partition, offset) in bounded memory and loaded in key order,
+ * so that heap and indexes grow at their ends.  Readers see an empty table until it
+ * commits; a crash starts it again (decision 9).
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "compat.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type.h"
+#include "executor/tuptable.h"
+#include "materialize/apply_map.h"
+#include "materialize/feed_internal.h"
+#include "materialize/owner.h"
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "upsert_kafka.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/tuplesort.h"
+
+#define BACKFILL_RECORDS	8192	/* fetched and decoded at once */
+#define BACKFILL_SORT_KB	(128 * 1024)
+
+/* Columns of a sorted change after the topic's own */
+#define SORT_DELETE			0
+#define SORT_PARTITION		1
+#define SORT_OFFSET			2
+#define SORT_TIMESTAMP		3
+#define SORT_EVENT_TIME		4
+#define SORT_NEXTRA			5
+
+typedef struct Backfill
+{
+	FeedSource	source;
+	Positions  *positions;
+	int			nranges;
+	KafkaRange *ranges;
+	TupleDesc	desc;
+	Tuplesortstate *sort;
+	Applier    *applier;		/* of an append table: rows go in at once */
+	int64		messages;
+	bool		stopped;
+} Backfill;
+
+/* Rows of the sort: the topic's columns, dropped ones as nulls, and the coordinates. */
+static TupleDesc
+sort_desc(const TopicTable *topic)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(topic->natts + SORT_NEXTRA);
+	int			n = topic->natts;
+
+	for (int i = 0; i < n; i++)
+	{
+		const TopicColumn *column = &topic->columns[i];
+		bool		live = OidIsValid(column->type);
+
+		TupleDescInitEntry(desc, i + 1, NULL, live ? column->type : INT4OID, live ? column->typmod : -1, 0);
+		if (live)
+			TupleDescInitEntryCollation(desc, i + 1, column->collation);
+	}
+	TupleDescInitEntry(desc, n + SORT_DELETE + 1, NULL, BOOLOID, -1, 0);
+	TupleDescInitEntry(desc, n + SORT_PARTITION + 1, NULL, INT4OID, -1, 0);
+	TupleDescInitEntry(desc, n + SORT_OFFSET + 1, NULL, INT8OID, -1, 0);
+	TupleDescInitEntry(desc, n + SORT_TIMESTAMP + 1, NULL, INT8OID, -1, 0);
+	TupleDescInitEntry(desc, n + SORT_EVENT_TIME + 1, NULL, INT8OID, -1, 0);
+	return desc;
+}
+
+static Tuplesortstate *
+begin_sort(const ApplyMap *map, TupleDesc desc, int natts)
+{
+	int			n = map->nkeys + 2;
+	AttrNumber *attnums = palloc(n * sizeof(AttrNumber));
+	Oid		   *operators = palloc(n * sizeof(Oid));
+	Oid		   *collations = palloc0(n * sizeof(Oid));
+	bool	   *nulls_first = palloc0(n * sizeof(bool));
+
+	for (int k = 0; k < map->nkeys; k++)
+	{
+		attnums[k] = map->keys[k];
+		operators[k] = map->key_desc->columns[k].lt_operator;
+		collations[k] = map->key_desc->columns[k].collation;
+	}
+	attnums[n - 2] = natts + SORT_PARTITION + 1;
+	operators[n - 2] = Int4LessOperator;
+	attnums[n - 1] = natts + SORT_OFFSET + 1;
+	operators[n - 1] = Int8LessOperator;
+	return tuplesort_begin_heap(desc, n, attnums, operators, collations, nulls_first,
+								Min(maintenance_work_mem, BACKFILL_SORT_KB), NULL, 0);
+}
+
+/* Where the first load starts, by the source's options; its ends are the stable ends now. */
+static void
+plan_ranges(Backfill *backfill)
+{
+	const TopicTable *topic = backfill->source.topic;
+	KafkaConsumer *consumer = backfill->source.consumer;
+	int			n = kafka_partition_count(consumer, topic->topic, false);
+	int64	   *low = palloc(n * sizeof(int64));
+	int64	   *end = palloc(n * sizeof(int64));
+	int64	   *start = palloc(n * sizeof(int64));
+	Positions  *positions = palloc0(sizeof(Positions));
+
+	backfill->nranges = n;
+	backfill->ranges = palloc0(n * sizeof(KafkaRange));
+	for (int i = 0; i < n; i++)
+	{
+		backfill->ranges[i].topic = topic->topic;
+		backfill->ranges[i].partition = i;
+	}
+	kafka_query_offsets(consumer, n, backfill->ranges, low, end);
+	memcpy(start, low, n * sizeof(int64));
+	switch (topic->startup_mode)
+	{
+		case STARTUP_EARLIEST:
+			break;
+		case STARTUP_LATEST:
+			memcpy(start, end, n * sizeof(int64));
+			break;
+		case STARTUP_TIMESTAMP:
+			{
+				int64	   *ms = palloc(n * sizeof(int64));
+
+				for (int i = 0; i < n; i++)
+					ms[i] = topic->startup_timestamp;
+				kafka_offsets_for_times(consumer, n, backfill->ranges, ms, start);
+				break;
+			}
+		case STARTUP_SPECIFIC:
+			for (int i = 0; i < topic->nstartup_offsets; i++)
+				if (topic->startup_offsets[i].partition < n)
+					start[topic->startup_offsets[i].partition] = topic->startup_offsets[i].offset;
+			break;
+	}
+
+	positions->topic = pstrdup(topic->topic);
+	positions->n = n;
+	positions->positions = palloc0(n * sizeof(Position));
+	for (int i = 0; i < n; i++)
+	{
+		backfill->ranges[i].start = Min(Max(start[i], low[i]), end[i]);
+		backfill->ranges[i].end = end[i];
+		positions->positions[i].partition = i;
+		positions->positions[i].next_offset = backfill->ranges[i].start;
+		positions->positions[i].last_offset = -1;
+		positions->positions[i].last_timestamp = -1;
+		if (low[i] > 0 && topic->upsert)
+			ereport(NOTICE,
+					(errmsg("topic \"%s\", partition %d starts at offset %lld", topic->topic, i, (long long) low[i]),
+					 errdetail("Older messages were deleted or compacted before this first load.")));
+	}
+	backfill->positions = positions;
+}
+
+static void
+take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
+{
+	int			natts = backfill->source.topic->natts;
+
+	for (int i = 0; i < batch->nchanges; i++)
+	{
+		const Change *change = &batch->changes[i];
+
+		if (backfill->applier)
+		{
+			applier_append(backfill->applier, change);
+			continue;
+		}
+		ExecClearTuple(slot);
+		memcpy(slot->tts_values, change->values, natts * sizeof(Datum));
+		memcpy(slot->tts_isnull, change->isnull, natts * sizeof(bool));
+		memset(slot->tts_isnull + natts, false, SORT_NEXTRA * sizeof(bool));
+		slot->tts_values[natts + SORT_DELETE] = BoolGetDatum(change->kind == ROW_DELETE);
+		slot->tts_values[natts + SORT_PARTITION] = Int32GetDatum(change->partition);
+		slot->tts_values[natts + SORT_OFFSET] = Int64GetDatum(change->offset);
+		slot->tts_values[natts + SORT_TIMESTAMP] = Int64GetDatum(change->timestamp);
+		slot->tts_values[natts + SORT_EVENT_TIME] = Int64GetDatum(change->event_time);
+		ExecStoreVirtualTuple(slot);
+		tuplesort_puttupleslot(backfill->sort, slot);
+	}
+}
+
+/* Everything up to the ends, or up to a message that stops the table. */
+static void
+read_all(Backfill *backfill)
+{
+	MemoryContext step = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka backfill step", ALLOCSET_DEFAULT_SIZES);
+	ChangeBatch *batch = change_batch_create(CurrentMemoryContext);
+	KafkaRecord *records = palloc(BACKFILL_RECORDS * sizeof(KafkaRecord));
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(backfill->desc, &TTSOpsVirtual);
+	bool		open = true;
+
+	kafka_consume_start(backfill->source.consumer, backfill->ranges, backfill->nranges);
+	while (open && !backfill->stopped)
+	{
+		int			n = kafka_consume(backfill->source.consumer, records, BACKFILL_RECORDS, 1000, false, NULL);
+
+		if (n > 0)
+		{
+			MemoryContext old = MemoryContextSwitchTo(step);
+			ChangeError *stop;
+			int			done = feed_decode(&backfill->source, records, n, batch, &stop);
+
+			take_batch(backfill, batch, slot);
+			feed_advance(backfill->positions, records, done);
+			if (stop)
+			{
+				feed_stop_at(&backfill->source, &records[stop->record], stop);
+				backfill->stopped = true;
+			}
+			MemoryContextSwitchTo(old);
+			MemoryContextReset(step);
+			backfill->messages += done;
+		}
+		open = false;
+		for (int i = 0; i < backfill->nranges; i++)
+			if (!backfill->ranges[i].done)
+				open = true;
+	}
+	if (!backfill->stopped)
+		for (int i = 0; i < backfill->nranges; i++)
+			backfill->positions->positions[i].next_offset =
+				Max(backfill->positions->positions[i].next_offset, backfill->ranges[i].position);
+	kafka_consume_stop(backfill->source.consumer);
+	ExecDropSingleTupleTableSlot(slot);
+	MemoryContextDelete(batch->context);
+	MemoryContextDelete(step);
+}
+
+static void
+read_change(TupleTableSlot *slot, int natts, Change *change)
+{
+	slot_getallattrs(slot);
+	change->record = -1;
+	change->values = slot->tts_values;
+	change->isnull = slot->tts_isnull;
+	change->kind = DatumGetBool(slot->tts_values[natts + SORT_DELETE]) ? ROW_DELETE : ROW_UPSERT;
+	change->partition = DatumGetInt32(slot->tts_values[natts + SORT_PARTITION]);
+	change->offset = DatumGetInt64(slot->tts_values[natts + SORT_OFFSET]);
+	change->timestamp = DatumGetInt64(slot->tts_values[natts + SORT_TIMESTAMP]);
+	change->event_time = DatumGetInt64(slot->tts_values[natts + SORT_EVENT_TIME]);
+}
+
+/* Slots that changes of the key at hand live in; reused from key to key. */
+typedef struct SlotPool
+{
+	TupleDesc	desc;
+	List	   *unused;
+	List	   *kept;			/* last changes of the key's earlier partitions */
+} SlotPool;
+
+static TupleTableSlot *
+take_slot(SlotPool *pool)
+{
+	TupleTableSlot *slot;
+
+	if (pool->unused == NIL)
+		return MakeSingleTupleTableSlot(pool->desc, &TTSOpsMinimalTuple);
+	slot = llast(pool->unused);
+	pool->unused = list_delete_last(pool->unused);
+	return slot;
+}
+
+/*
+ * Give the sorted changes to apply.  A change must stay while its key is at hand
+ * unless the next one comes from the same partition.
+ */
+static void
+load_sorted(Backfill *backfill)
+{
+	int			natts = backfill->source.topic->natts;
+	const ApplyMap *map = backfill->source.map;
+	SlotPool	pool = {backfill->desc, NIL, NIL};
+	TupleTableSlot *slot;
+	TupleTableSlot *last_slot = NULL;
+	Change		last;
+	Applier    *applier = applier_begin(backfill->source.table, map, &backfill->positions->next_seq, true);
+
+	memset(&last, 0, sizeof(last));
+	tuplesort_performsort(backfill->sort);
+	while (tuplesort_gettupleslot(backfill->sort, true, true, (slot = take_slot(&pool)), NULL))
+	{
+		Change		change;
+
+		CHECK_FOR_INTERRUPTS();
+		memset(&change, 0, sizeof(change));
+		read_change(slot, natts, &change);
+		if (last_slot == NULL)
+			applier_key_begin(applier, &change);
+		else if (!apply_same_key(map, &last, &change))
+		{
+			applier_key_end(applier);
+			pool.unused = lappend(list_concat(pool.unused, pool.kept), last_slot);
+			list_free(pool.kept);
+			pool.kept = NIL;
+			applier_key_begin(applier, &change);
+		}
+		else if (change.partition == last.partition)
+			pool.unused = lappend(pool.unused, last_slot);
+		else
+			pool.kept = lappend(pool.kept, last_slot);
+		applier_change(applier, &change);
+		last = change;
+		last_slot = slot;
+	}
+	if (last_slot)
+		applier_key_end(applier);
+	applier_end(applier);
+}
+
+int64
+backfill_run(Oid target)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka backfill", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
+	Backfill	backfill;
+	OwnerScope	scope;
+
+	(void) maintained_table_lock(target, false);
+	PushActiveSnapshot(GetLatestSnapshot());
+	old = MemoryContextSwitchTo(context);
+	memset(&backfill, 0, sizeof(backfill));
+	backfill.source.table = maintained_table_get(target);
+	if (backfill.source.table == NULL || backfill.source.table->foreign_copy ||
+		backfill.source.table->state != TABLE_BACKFILL)
+	{
+		MemoryContextSwitchTo(old);
+		MemoryContextDelete(context);
+		PopActiveSnapshot();
+		return 0;
+	}
+
+	owner_enter(&scope, backfill.source.table->owner);
+	feed_source_define(&backfill.source);
+	feed_source_connect(&backfill.source, context);
+	plan_ranges(&backfill);
+	backfill.desc = sort_desc(backfill.source.topic);
+	if (backfill.source.table->append)
+		backfill.applier = applier_begin(backfill.source.table, backfill.source.map,
+										 &backfill.positions->next_seq, true);
+	else
+		backfill.sort = begin_sort(backfill.source.map, backfill.desc, backfill.source.topic->natts);
+	read_all(&backfill);
+	kafka_consumer_release(backfill.source.consumer);
+	if (backfill.applier)
+		applier_end(backfill.applier);
+	else
+	{
+		load_sorted(&backfill);
+		tuplesort_end(backfill.sort);
+	}
+	owner_leave(&scope);
+
+	positions_set(target, backfill.positions);
+	if (!backfill.stopped)
+		table_state_set(target, TABLE_LIVE, 0, NULL, -1, -1);
+	CommandCounterIncrement();
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return backfill.messages;
+}
+
+int64
+refresh_run(Oid target)
+{
+	MaintainedTable *table;
+	int64		messages;
+
+	if (IsolationUsesXactSnapshot())
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("maintained table \"%s\" cannot be refreshed in this transaction", get_rel_name(target)),
+				 errdetail("Its isolation level is REPEATABLE READ or higher: it would not see what others have applied."),
+				 errhint("Call refresh() in a READ COMMITTED transaction.")));
+
+	(void) maintained_table_lock(target, false);
+	PushActiveSnapshot(GetLatestSnapshot());
+	table = maintained_table_get(target);
+	PopActiveSnapshot();
+	if (table == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a maintained table", get_rel_name(target))));
+	if (table->foreign_copy || (table->state != TABLE_BACKFILL && table->state != TABLE_LIVE))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("maintained table \"%s\" is in state \"%s\"", get_rel_name(target),
+						table_state_name(table->foreign_copy ? TABLE_RESTORED : table->state)),
+				 errhint("See the view upsert_kafka.tables; upsert_kafka.resume() lets it go on.")));
+
+	if (table->state == TABLE_BACKFILL)
+		messages = backfill_run(target);
+	else
+	{
+		PushActiveSnapshot(GetLatestSnapshot());
+		messages = feed_run_to_end(target);
+		PopActiveSnapshot();
+	}
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	table = maintained_table_get(target);
+	PopActiveSnapshot();
+	if (table && table->state != TABLE_LIVE)
+		ereport(WARNING,
+				(errmsg("maintained table \"%s\" is now in state \"%s\"", get_rel_name(target), table_state_name(table->state)),
+				 errhint("See the views upsert_kafka.tables and upsert_kafka.errors.")));
+	return messages;
+}

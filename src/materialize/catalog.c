@@ -1,0 +1,1033 @@
+/*
+ * catalog.c
+ *	  Reads and writes the extension's catalogs: registrations of maintained
+ *	  tables, their positions, and the messages that could not be applied.
+ *
+ * Rows are read and written below SQL, like system catalogs: no parsing per
+ * apply transaction, no rights of the caller involved, and always the newest
+ * committed rows, whatever the isolation level.  Must not know Kafka, nor
+ * decide who may do what.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/indexing.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "commands/extension.h"
+#include "commands/trigger.h"
+#include "materialize/catalog.h"
+#include "materialize/parts.h"
+#include "miscadmin.h"
+#include "storage/lock.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+bool		apply_in_progress = false;
+
+/* Columns of maintained_table, in the script's order */
+enum
+{
+	MT_TARGET = 1,
+	MT_SOURCE,
+	MT_VERSIONS,
+	MT_HISTORY,
+	MT_ORIGINS,
+	MT_APPEND,
+	MT_COLUMNS,
+	MT_SOURCE_COLUMNS,
+	MT_KEY_COLUMNS,
+	MT_EVENT_TIME,
+	MT_CURRENT_BY,
+	MT_ON_ERROR,
+	MT_STATE,
+	MT_STATE_SINCE,
+	MT_ERROR_SQLSTATE,
+	MT_ERROR_MESSAGE,
+	MT_ERROR_PARTITION,
+	MT_ERROR_OFFSET,
+	MT_SYSTEM_IDENTIFIER,
+	MT_DATABASE_OID,
+	MT_CREATED_AT,
+	MT_NATTS = MT_CREATED_AT
+};
+
+/* Columns of position_state */
+enum
+{
+	PS_TARGET = 1,
+	PS_TOPIC,
+	PS_PARTITIONS,
+	PS_NEXT_OFFSETS,
+	PS_LAST_OFFSETS,
+	PS_LAST_TIMESTAMPS,
+	PS_LAST_HASHES,
+	PS_NEXT_SEQ,
+	PS_UPDATED_AT,
+	PS_NATTS = PS_UPDATED_AT
+};
+
+/* Columns of message_error */
+enum
+{
+	ME_TARGET = 1,
+	ME_TOPIC,
+	ME_PARTITION,
+	ME_OFFSET,
+	ME_TIMESTAMP,
+	ME_RAW_KEY,
+	ME_RAW_VALUE,
+	ME_COLUMN_NAME,
+	ME_SQLSTATE,
+	ME_MESSAGE,
+	ME_KEY_TEXT,
+	ME_SUPERSEDED_PARTITION,
+	ME_SUPERSEDED_OFFSET,
+	ME_RECORDED_AT,
+	ME_NATTS = ME_RECORDED_AT
+};
+
+/*
+ * OIDs of the catalogs.  Only a complete set is kept, and dropped when a relcache
+ * message names one of them, so that DROP and CREATE EXTENSION are seen.
+ */
+typedef struct CatalogIds
+{
+	bool		valid;
+	Oid			maintained_table;
+	Oid			maintained_table_pkey;
+	Oid			position_state;
+	Oid			position_state_pkey;
+	Oid			message_error;
+	Oid			message_error_pkey;
+	Oid			message_error_key_text;
+} CatalogIds;
+
+static CatalogIds catalog_ids;
+
+static const char *const state_names[] = {
+	[TABLE_BACKFILL] = "backfill",
+	[TABLE_LIVE] = "live",
+	[TABLE_PAUSED] = "paused",
+	[TABLE_STOPPED] = "stopped",
+	[TABLE_TOPIC_CHANGED] = "topic_changed",
+	[TABLE_DATA_LOST] = "data_lost",
+	[TABLE_RESTORED] = "restored",
+};
+
+static void
+catalog_ids_invalidate(Datum arg, Oid relid)
+{
+	if (relid == InvalidOid ||
+		relid == catalog_ids.maintained_table ||
+		relid == catalog_ids.position_state ||
+		relid == catalog_ids.message_error)
+		catalog_ids.valid = false;
+}
+
+/*
+ * False where the extension does not exist.  The extension is asked for, not only
+ * its schema: anybody may make a schema of that name where it is not installed.
+ */
+static bool
+catalog_ids_find(void)
+{
+	static bool registered = false;
+	CatalogIds	ids;
+	Oid			nspid;
+
+	if (catalog_ids.valid)
+		return true;
+
+	if (!registered)
+	{
+		CacheRegisterRelcacheCallback(catalog_ids_invalidate, (Datum) 0);
+		registered = true;
+	}
+
+	if (!OidIsValid(get_extension_oid("upsert_kafka", true)))
+		return false;
+	nspid = get_namespace_oid("upsert_kafka", true);
+	if (!OidIsValid(nspid))
+		return false;
+
+	ids.maintained_table = get_relname_relid("maintained_table", nspid);
+	ids.maintained_table_pkey = get_relname_relid("maintained_table_pkey", nspid);
+	ids.position_state = get_relname_relid("position_state", nspid);
+	ids.position_state_pkey = get_relname_relid("position_state_pkey", nspid);
+	ids.message_error = get_relname_relid("message_error", nspid);
+	ids.message_error_pkey = get_relname_relid("message_error_pkey", nspid);
+	ids.message_error_key_text = get_relname_relid("message_error_key_text", nspid);
+
+	/* CREATE EXTENSION is still running, or DROP EXTENSION already */
+	if (!OidIsValid(ids.maintained_table) || !OidIsValid(ids.maintained_table_pkey) ||
+		!OidIsValid(ids.position_state) || !OidIsValid(ids.position_state_pkey) ||
+		!OidIsValid(ids.message_error) || !OidIsValid(ids.message_error_pkey) ||
+		!OidIsValid(ids.message_error_key_text))
+		return false;
+
+	ids.valid = true;
+	catalog_ids = ids;
+	return true;
+}
+
+static void
+catalog_ids_require(void)
+{
+	if (!catalog_ids_find())
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("extension \"upsert_kafka\" is not installed in this database"),
+				 errhint("Use CREATE EXTENSION upsert_kafka.")));
+}
+
+/* --- values of array columns ------------------------------------------------ */
+
+static ArrayType *
+names_to_array(char *const *names, int n)
+{
+	Datum	   *elems = palloc(sizeof(Datum) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+	{
+		Name		name = palloc0(sizeof(NameData));
+
+		namestrcpy(name, names[i]);
+		elems[i] = NameGetDatum(name);
+	}
+	return construct_array(elems, n, NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR);
+}
+
+static char **
+names_from_array(Datum value, int *n)
+{
+	Datum	   *elems;
+	char	  **names;
+
+	deconstruct_array(DatumGetArrayTypeP(value), NAMEOID, NAMEDATALEN, false, TYPALIGN_CHAR,
+					  &elems, NULL, n);
+	names = palloc(sizeof(char *) * Max(*n, 1));
+	for (int i = 0; i < *n; i++)
+		names[i] = pstrdup(NameStr(*DatumGetName(elems[i])));
+	return names;
+}
+
+static ArrayType *
+int64s_to_array(const int64 *values, int n)
+{
+	Datum	   *elems = palloc(sizeof(Datum) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		elems[i] = Int64GetDatum(values[i]);
+	return construct_array(elems, n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
+}
+
+static int64 *
+int64s_from_array(Datum value, int expected)
+{
+	Datum	   *elems;
+	int64	   *values;
+	int			n;
+
+	deconstruct_array(DatumGetArrayTypeP(value), INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
+					  TYPALIGN_DOUBLE, &elems, NULL, &n);
+	if (n != expected)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("arrays of different lengths in catalog \"position_state\"")));
+	values = palloc(sizeof(int64) * Max(n, 1));
+	for (int i = 0; i < n; i++)
+		values[i] = DatumGetInt64(elems[i]);
+	return values;
+}
+
+/* Kafka's milliseconds since 1970; false if unset or outside PostgreSQL's range */
+static bool
+kafka_timestamp(int64 ms, TimestampTz *result)
+{
+	int64		us;
+
+	if (ms < 0 || ms > PG_INT64_MAX / 1000)
+		return false;
+	us = ms * 1000 - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+	if (!IS_VALID_TIMESTAMP(us))
+		return false;
+	*result = us;
+	return true;
+}
+
+/* --- locks ------------------------------------------------------------------- */
+
+bool
+maintained_table_lock(Oid target, bool nowait)
+{
+	LOCKTAG		tag;
+
+	catalog_ids_require();
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, catalog_ids.maintained_table, target, 0);
+	if (LockAcquire(&tag, ExclusiveLock, false, nowait) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+
+	/* what happened to the table while we waited is part of what we lock */
+	AcceptInvalidationMessages();
+	return true;
+}
+
+/*
+ * Writers of one registration row go one after the other, so that each changes
+ * the newest committed row.  Separate from the apply lock: pause() must not wait
+ * for a long batch.
+ */
+static void
+registration_lock(Oid target)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, catalog_ids.maintained_table, target, 1);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	AcceptInvalidationMessages();
+}
+
+/* --- registrations ------------------------------------------------------------ */
+
+/* A copy of the row with this target, or NULL; rel is one of our catalogs. */
+static HeapTuple
+row_of_target(Relation rel, Oid index, Oid target)
+{
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	scan = systable_beginscan(rel, index, true, NULL, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		tuple = heap_copytuple(tuple);
+	systable_endscan(scan);
+	return tuple;
+}
+
+static TableState
+state_from_name(const char *name)
+{
+	for (int i = 0; i < lengthof(state_names); i++)
+		if (strcmp(state_names[i], name) == 0)
+			return (TableState) i;
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("unknown state \"%s\" in catalog \"maintained_table\"", name)));
+}
+
+const char *
+table_state_name(TableState state)
+{
+	return state_names[state];
+}
+
+static Oid
+oid_or_invalid(Datum value, bool isnull)
+{
+	return isnull ? InvalidOid : DatumGetObjectId(value);
+}
+
+bool
+registration_is_copy(Oid target, int64 system_identifier, Oid database)
+{
+	return system_identifier != (int64) GetSystemIdentifier() || database != MyDatabaseId ||
+		!maintained_table_is_guarded(target);
+}
+
+bool
+maintained_table_is_guarded(Oid target)
+{
+	return OidIsValid(get_trigger_oid(target, GUARD_TRIGGER, true));
+}
+
+MaintainedTable *
+maintained_table_get(Oid target)
+{
+	MaintainedTable *table = maintained_table_read(target);
+
+	/* a registration whose table is gone is none */
+	return table != NULL && OidIsValid(table->owner) ? table : NULL;
+}
+
+MaintainedTable *
+maintained_table_read(Oid target)
+{
+	Relation	rel;
+	HeapTuple	tuple;
+	HeapTuple	class_tuple;
+	Datum		values[MT_NATTS];
+	bool		isnull[MT_NATTS];
+	MaintainedTable *table;
+
+	if (!catalog_ids_find())
+		return NULL;
+
+	rel = table_open(catalog_ids.maintained_table, AccessShareLock);
+	tuple = row_of_target(rel, catalog_ids.maintained_table_pkey, target);
+	if (!HeapTupleIsValid(tuple))
+	{
+		table_close(rel, AccessShareLock);
+		return NULL;
+	}
+	heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
+
+	table = palloc0(sizeof(MaintainedTable));
+	table->target = target;
+	class_tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(target));
+	if (HeapTupleIsValid(class_tuple))
+	{
+		table->owner = ((Form_pg_class) GETSTRUCT(class_tuple))->relowner;
+		ReleaseSysCache(class_tuple);
+	}
+	table->source = DatumGetObjectId(values[MT_SOURCE - 1]);
+	table->versions = oid_or_invalid(values[MT_VERSIONS - 1], isnull[MT_VERSIONS - 1]);
+	table->history = oid_or_invalid(values[MT_HISTORY - 1], isnull[MT_HISTORY - 1]);
+	table->origins = oid_or_invalid(values[MT_ORIGINS - 1], isnull[MT_ORIGINS - 1]);
+	table->append = DatumGetBool(values[MT_APPEND - 1]);
+	table->columns = names_from_array(values[MT_COLUMNS - 1], &table->ncolumns);
+	table->source_columns = names_from_array(values[MT_SOURCE_COLUMNS - 1], &table->nkeys);
+	if (table->nkeys != table->ncolumns)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("arrays of different lengths in catalog \"maintained_table\"")));
+	table->key_columns = names_from_array(values[MT_KEY_COLUMNS - 1], &table->nkeys);
+	if (!isnull[MT_EVENT_TIME - 1])
+		table->event_time = pstrdup(NameStr(*DatumGetName(values[MT_EVENT_TIME - 1])));
+	table->current_by_event_time =
+		strcmp(TextDatumGetCString(values[MT_CURRENT_BY - 1]), "event_time") == 0;
+	table->on_error = strcmp(TextDatumGetCString(values[MT_ON_ERROR - 1]), "skip") == 0 ?
+		ON_ERROR_SKIP : ON_ERROR_STOP;
+	table->state = state_from_name(TextDatumGetCString(values[MT_STATE - 1]));
+	table->foreign_copy =
+		registration_is_copy(target, DatumGetInt64(values[MT_SYSTEM_IDENTIFIER - 1]),
+							 DatumGetObjectId(values[MT_DATABASE_OID - 1]));
+
+	heap_freetuple(tuple);
+	table_close(rel, AccessShareLock);
+	return table;
+}
+
+/* Values of the columns that DDL may change */
+static void
+registration_values(const MaintainedTable *table, Datum *values, bool *isnull, bool *replace)
+{
+#define PUT(column, value, null) \
+	do { \
+		values[(column) - 1] = (value); \
+		isnull[(column) - 1] = (null); \
+		replace[(column) - 1] = true; \
+	} while (0)
+
+	PUT(MT_SOURCE, ObjectIdGetDatum(table->source), false);
+	PUT(MT_VERSIONS, ObjectIdGetDatum(table->versions), !OidIsValid(table->versions));
+	PUT(MT_HISTORY, ObjectIdGetDatum(table->history), !OidIsValid(table->history));
+	PUT(MT_ORIGINS, ObjectIdGetDatum(table->origins), !OidIsValid(table->origins));
+	PUT(MT_APPEND, BoolGetDatum(table->append), false);
+	PUT(MT_COLUMNS, PointerGetDatum(names_to_array(table->columns, table->ncolumns)), false);
+	PUT(MT_SOURCE_COLUMNS,
+		PointerGetDatum(names_to_array(table->source_columns, table->ncolumns)), false);
+	PUT(MT_KEY_COLUMNS, PointerGetDatum(names_to_array(table->key_columns, table->nkeys)), false);
+	if (table->event_time != NULL)
+	{
+		Name		name = palloc0(sizeof(NameData));
+
+		namestrcpy(name, table->event_time);
+		PUT(MT_EVENT_TIME, NameGetDatum(name), false);
+	}
+	else
+		PUT(MT_EVENT_TIME, (Datum) 0, true);
+	PUT(MT_CURRENT_BY,
+		CStringGetTextDatum(table->current_by_event_time ? "event_time" : "offset"), false);
+	PUT(MT_ON_ERROR, CStringGetTextDatum(table->on_error == ON_ERROR_SKIP ? "skip" : "stop"), false);
+#undef PUT
+}
+
+void
+maintained_table_insert(const MaintainedTable *table)
+{
+	Relation	rel;
+	HeapTuple	tuple;
+	Datum		values[MT_NATTS] = {0};
+	bool		isnull[MT_NATTS];
+	bool		replace[MT_NATTS];
+	Datum		now = TimestampTzGetDatum(GetCurrentTransactionStartTimestamp());
+
+	catalog_ids_require();
+	memset(isnull, true, sizeof(isnull));
+	registration_values(table, values, isnull, replace);
+	values[MT_TARGET - 1] = ObjectIdGetDatum(table->target);
+	values[MT_STATE - 1] = CStringGetTextDatum(table_state_name(table->state));
+	values[MT_STATE_SINCE - 1] = now;
+	values[MT_SYSTEM_IDENTIFIER - 1] = Int64GetDatum((int64) GetSystemIdentifier());
+	values[MT_DATABASE_OID - 1] = ObjectIdGetDatum(MyDatabaseId);
+	values[MT_CREATED_AT - 1] = now;
+	isnull[MT_TARGET - 1] = isnull[MT_STATE - 1] = isnull[MT_STATE_SINCE - 1] = false;
+	isnull[MT_SYSTEM_IDENTIFIER - 1] = isnull[MT_DATABASE_OID - 1] = false;
+	isnull[MT_CREATED_AT - 1] = false;
+
+	rel = table_open(catalog_ids.maintained_table, RowExclusiveLock);
+	registration_lock(table->target);
+	tuple = heap_form_tuple(RelationGetDescr(rel), values, isnull);
+	CatalogTupleInsert(rel, tuple);
+	heap_freetuple(tuple);
+	table_close(rel, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
+/* Change columns of a registration under its lock; false if it does not exist. */
+static bool
+registration_modify(Oid target, Datum *values, bool *isnull, bool *replace)
+{
+	Relation	rel;
+	HeapTuple	tuple;
+
+	rel = table_open(catalog_ids.maintained_table, RowExclusiveLock);
+	registration_lock(target);
+	tuple = row_of_target(rel, catalog_ids.maintained_table_pkey, target);
+	if (HeapTupleIsValid(tuple))
+	{
+		HeapTuple	changed;
+
+		/* state_since tells when the state changed, not when it was said again */
+		if (replace[MT_STATE_SINCE - 1])
+		{
+			bool		null;
+			Datum		state = heap_getattr(tuple, MT_STATE, RelationGetDescr(rel), &null);
+
+			if (strcmp(TextDatumGetCString(state),
+					   TextDatumGetCString(values[MT_STATE - 1])) == 0)
+				replace[MT_STATE_SINCE - 1] = false;
+		}
+
+		changed = heap_modify_tuple(tuple, RelationGetDescr(rel), values, isnull, replace);
+		CatalogTupleUpdate(rel, &tuple->t_self, changed);
+		heap_freetuple(changed);
+	}
+	table_close(rel, RowExclusiveLock);
+	CommandCounterIncrement();
+	return HeapTupleIsValid(tuple);
+}
+
+void
+maintained_table_update(const MaintainedTable *table)
+{
+	Datum		values[MT_NATTS] = {0};
+	bool		isnull[MT_NATTS] = {0};
+	bool		replace[MT_NATTS] = {0};
+
+	catalog_ids_require();
+	registration_values(table, values, isnull, replace);
+	(void) registration_modify(table->target, values, isnull, replace);
+}
+
+void
+maintained_table_adopt(Oid target)
+{
+	Datum		values[MT_NATTS] = {0};
+	bool		isnull[MT_NATTS] = {0};
+	bool		replace[MT_NATTS] = {0};
+
+	catalog_ids_require();
+	values[MT_SYSTEM_IDENTIFIER - 1] = Int64GetDatum((int64) GetSystemIdentifier());
+	values[MT_DATABASE_OID - 1] = ObjectIdGetDatum(MyDatabaseId);
+	replace[MT_SYSTEM_IDENTIFIER - 1] = replace[MT_DATABASE_OID - 1] = true;
+	(void) registration_modify(target, values, isnull, replace);
+}
+
+void
+table_state_set(Oid target, TableState state, int sqlerrcode, const char *detail,
+				int32 partition, int64 offset)
+{
+	Datum		values[MT_NATTS] = {0};
+	bool		isnull[MT_NATTS] = {0};
+	bool		replace[MT_NATTS] = {0};
+	bool		has_error = sqlerrcode != 0;
+
+	catalog_ids_require();
+	values[MT_STATE - 1] = CStringGetTextDatum(table_state_name(state));
+	values[MT_STATE_SINCE - 1] = TimestampTzGetDatum(GetCurrentTimestamp());
+	if (has_error)
+		values[MT_ERROR_SQLSTATE - 1] = CStringGetTextDatum(unpack_sql_state(sqlerrcode));
+	if (detail != NULL)
+		values[MT_ERROR_MESSAGE - 1] = CStringGetTextDatum(detail);
+	values[MT_ERROR_PARTITION - 1] = Int32GetDatum(partition);
+	values[MT_ERROR_OFFSET - 1] = Int64GetDatum(offset);
+	isnull[MT_ERROR_SQLSTATE - 1] = !has_error;
+	isnull[MT_ERROR_MESSAGE - 1] = detail == NULL;
+	isnull[MT_ERROR_PARTITION - 1] = !has_error || partition < 0;
+	isnull[MT_ERROR_OFFSET - 1] = !has_error || offset < 0;
+	for (int column = MT_STATE; column <= MT_ERROR_OFFSET; column++)
+		replace[column - 1] = true;
+	(void) registration_modify(target, values, isnull, replace);
+}
+
+bool
+registration_error_get(Oid target, RegistrationError *error)
+{
+	Relation	rel;
+	HeapTuple	tuple;
+	Datum		values[MT_NATTS];
+	bool		isnull[MT_NATTS];
+	bool		found = false;
+
+	catalog_ids_require();
+	memset(error, 0, sizeof(*error));
+	error->partition = -1;
+	error->offset = -1;
+	rel = table_open(catalog_ids.maintained_table, AccessShareLock);
+	tuple = row_of_target(rel, catalog_ids.maintained_table_pkey, target);
+	if (HeapTupleIsValid(tuple))
+	{
+		heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
+		found = !isnull[MT_ERROR_SQLSTATE - 1];
+		if (found)
+		{
+			const char *state = TextDatumGetCString(values[MT_ERROR_SQLSTATE - 1]);
+
+			if (strlen(state) == 5)
+				error->sqlerrcode = MAKE_SQLSTATE(state[0], state[1], state[2], state[3], state[4]);
+		}
+		error->message = found && !isnull[MT_ERROR_MESSAGE - 1] ?
+			TextDatumGetCString(values[MT_ERROR_MESSAGE - 1]) : pstrdup("");
+		if (found && !isnull[MT_ERROR_PARTITION - 1])
+			error->partition = DatumGetInt32(values[MT_ERROR_PARTITION - 1]);
+		if (found && !isnull[MT_ERROR_OFFSET - 1])
+			error->offset = DatumGetInt64(values[MT_ERROR_OFFSET - 1]);
+		heap_freetuple(tuple);
+	}
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
+static void
+delete_rows_of_target(Oid relid, Oid index, Oid target)
+{
+	Relation	rel = table_open(relid, RowExclusiveLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	scan = systable_beginscan(rel, index, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		CHECK_FOR_INTERRUPTS();
+		CatalogTupleDelete(rel, &tuple->t_self);
+	}
+	systable_endscan(scan);
+	table_close(rel, RowExclusiveLock);
+}
+
+void
+maintained_table_delete(Oid target)
+{
+	if (!catalog_ids_find())
+		return;
+	registration_lock(target);
+	delete_rows_of_target(catalog_ids.maintained_table, catalog_ids.maintained_table_pkey, target);
+	delete_rows_of_target(catalog_ids.position_state, catalog_ids.position_state_pkey, target);
+	delete_rows_of_target(catalog_ids.message_error, catalog_ids.message_error_pkey, target);
+	CommandCounterIncrement();
+}
+
+/* OIDs in column MT_TARGET of the rows whose 'column' is 'value' (0: of all rows) */
+static List *
+targets_where(int column, Oid value)
+{
+	List	   *targets = NIL;
+	Relation	rel;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	if (!catalog_ids_find())
+		return NIL;
+	rel = table_open(catalog_ids.maintained_table, AccessShareLock);
+	if (column != 0)
+		ScanKeyInit(&key, column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(value));
+	scan = systable_beginscan(rel, InvalidOid, false, NULL, column != 0 ? 1 : 0, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		null;
+
+		targets = lappend_oid(targets,
+							  DatumGetObjectId(heap_getattr(tuple, MT_TARGET,
+															RelationGetDescr(rel), &null)));
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return targets;
+}
+
+List *
+maintained_table_targets(void)
+{
+	return targets_where(0, InvalidOid);
+}
+
+Oid
+maintained_table_of_part(Oid relid)
+{
+	static const int columns[] = {MT_VERSIONS, MT_HISTORY, MT_ORIGINS};
+
+	for (int i = 0; i < lengthof(columns); i++)
+	{
+		List	   *targets = targets_where(columns[i], relid);
+
+		if (targets != NIL)
+			return linitial_oid(targets);
+	}
+	return InvalidOid;
+}
+
+List *
+maintained_table_targets_of_source(Oid source)
+{
+	return targets_where(MT_SOURCE, source);
+}
+
+/* --- positions ------------------------------------------------------------------ */
+
+Positions *
+positions_get(Oid target)
+{
+	Relation	rel;
+	HeapTuple	tuple;
+	Datum		values[PS_NATTS];
+	bool		isnull[PS_NATTS];
+	Positions  *result;
+	Datum	   *partitions;
+	int64	   *next_offsets;
+	int64	   *last_offsets;
+	int64	   *last_timestamps;
+	int64	   *last_hashes;
+
+	if (!catalog_ids_find())
+		return NULL;
+	rel = table_open(catalog_ids.position_state, AccessShareLock);
+	tuple = row_of_target(rel, catalog_ids.position_state_pkey, target);
+	if (!HeapTupleIsValid(tuple))
+	{
+		table_close(rel, AccessShareLock);
+		return NULL;
+	}
+	heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
+
+	result = palloc0(sizeof(Positions));
+	result->topic = TextDatumGetCString(values[PS_TOPIC - 1]);
+	result->next_seq = DatumGetInt64(values[PS_NEXT_SEQ - 1]);
+	deconstruct_array(DatumGetArrayTypeP(values[PS_PARTITIONS - 1]), INT4OID, sizeof(int32), true,
+					  TYPALIGN_INT, &partitions, NULL, &result->n);
+	next_offsets = int64s_from_array(values[PS_NEXT_OFFSETS - 1], result->n);
+	last_offsets = int64s_from_array(values[PS_LAST_OFFSETS - 1], result->n);
+	last_timestamps = int64s_from_array(values[PS_LAST_TIMESTAMPS - 1], result->n);
+	last_hashes = int64s_from_array(values[PS_LAST_HASHES - 1], result->n);
+
+	result->positions = palloc0(sizeof(Position) * Max(result->n, 1));
+	for (int i = 0; i < result->n; i++)
+	{
+		Position   *position = &result->positions[i];
+
+		position->partition = DatumGetInt32(partitions[i]);
+		position->next_offset = next_offsets[i];
+		position->last_offset = last_offsets[i];
+		position->last_timestamp = last_timestamps[i];
+		position->last_hash = (uint32) last_hashes[i];
+	}
+
+	heap_freetuple(tuple);
+	table_close(rel, AccessShareLock);
+	return result;
+}
+
+/*
+ * Runs in every apply transaction: one index probe and one HOT update (no indexed
+ * column changes and the fillfactor leaves room).
+ */
+void
+positions_set(Oid target, const Positions *positions)
+{
+	int			n = positions->n;
+	Datum	   *partitions = palloc(sizeof(Datum) * Max(n, 1));
+	int64	   *numbers = palloc(sizeof(int64) * Max(n, 1));
+	Relation	rel;
+	HeapTuple	old;
+	HeapTuple	tuple;
+	Datum		values[PS_NATTS];
+	bool		isnull[PS_NATTS] = {0};
+
+	catalog_ids_require();
+
+#define PUT_NUMBERS(column, field) \
+	do { \
+		for (int i = 0; i < n; i++) \
+			numbers[i] = (int64) positions->positions[i].field; \
+		values[(column) - 1] = PointerGetDatum(int64s_to_array(numbers, n)); \
+	} while (0)
+
+	for (int i = 0; i < n; i++)
+		partitions[i] = Int32GetDatum(positions->positions[i].partition);
+	values[PS_TARGET - 1] = ObjectIdGetDatum(target);
+	values[PS_TOPIC - 1] = CStringGetTextDatum(positions->topic);
+	values[PS_PARTITIONS - 1] =
+		PointerGetDatum(construct_array(partitions, n, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+	PUT_NUMBERS(PS_NEXT_OFFSETS, next_offset);
+	PUT_NUMBERS(PS_LAST_OFFSETS, last_offset);
+	PUT_NUMBERS(PS_LAST_TIMESTAMPS, last_timestamp);
+	PUT_NUMBERS(PS_LAST_HASHES, last_hash);
+	values[PS_NEXT_SEQ - 1] = Int64GetDatum(positions->next_seq);
+	values[PS_UPDATED_AT - 1] = TimestampTzGetDatum(GetCurrentTimestamp());
+#undef PUT_NUMBERS
+
+	rel = table_open(catalog_ids.position_state, RowExclusiveLock);
+	old = row_of_target(rel, catalog_ids.position_state_pkey, target);
+	tuple = heap_form_tuple(RelationGetDescr(rel), values, isnull);
+	if (HeapTupleIsValid(old))
+	{
+		CatalogTupleUpdate(rel, &old->t_self, tuple);
+		heap_freetuple(old);
+	}
+	else
+		CatalogTupleInsert(rel, tuple);
+	heap_freetuple(tuple);
+	table_close(rel, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
+void
+positions_forget(Oid target)
+{
+	catalog_ids_require();
+	delete_rows_of_target(catalog_ids.position_state, catalog_ids.position_state_pkey, target);
+	CommandCounterIncrement();
+}
+
+/* --- messages that were not applied ------------------------------------------------ */
+
+static Datum
+bytes_to_datum(const char *bytes, Size len)
+{
+	bytea	   *result = palloc(VARHDRSZ + len);
+
+	SET_VARSIZE(result, VARHDRSZ + len);
+	memcpy(VARDATA(result), bytes, len);
+	return PointerGetDatum(result);
+}
+
+/* A message that is met again (after a rebuild, or a retry that failed) replaces its row. */
+void
+message_error_record(Oid target, const MessageError *error)
+{
+	Relation	rel;
+	ScanKeyData keys[3];
+	SysScanDesc scan;
+	HeapTuple	old;
+	HeapTuple	tuple;
+	TimestampTz ts;
+	Datum		values[ME_NATTS] = {0};
+	bool		isnull[ME_NATTS] = {0};
+
+	catalog_ids_require();
+
+	values[ME_TARGET - 1] = ObjectIdGetDatum(target);
+	values[ME_TOPIC - 1] = CStringGetTextDatum(error->topic);
+	values[ME_PARTITION - 1] = Int32GetDatum(error->partition);
+	values[ME_OFFSET - 1] = Int64GetDatum(error->offset);
+	if (kafka_timestamp(error->timestamp, &ts))
+		values[ME_TIMESTAMP - 1] = TimestampTzGetDatum(ts);
+	else
+		isnull[ME_TIMESTAMP - 1] = true;
+	if (error->key != NULL)
+		values[ME_RAW_KEY - 1] = bytes_to_datum(error->key, error->key_len);
+	else
+		isnull[ME_RAW_KEY - 1] = true;
+	if (error->value != NULL)
+		values[ME_RAW_VALUE - 1] = bytes_to_datum(error->value, error->value_len);
+	else
+		isnull[ME_RAW_VALUE - 1] = true;
+	if (error->column != NULL)
+		values[ME_COLUMN_NAME - 1] = CStringGetTextDatum(error->column);
+	else
+		isnull[ME_COLUMN_NAME - 1] = true;
+	values[ME_SQLSTATE - 1] = CStringGetTextDatum(unpack_sql_state(error->sqlerrcode));
+	values[ME_MESSAGE - 1] = CStringGetTextDatum(error->message);
+	if (error->key_text != NULL)
+		values[ME_KEY_TEXT - 1] = CStringGetTextDatum(error->key_text);
+	else
+		isnull[ME_KEY_TEXT - 1] = true;
+	isnull[ME_SUPERSEDED_PARTITION - 1] = true;
+	isnull[ME_SUPERSEDED_OFFSET - 1] = true;
+	values[ME_RECORDED_AT - 1] = TimestampTzGetDatum(GetCurrentTimestamp());
+
+	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
+	ScanKeyInit(&keys[0], ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, values[ME_TARGET - 1]);
+	ScanKeyInit(&keys[1], ME_PARTITION, BTEqualStrategyNumber, F_INT4EQ, values[ME_PARTITION - 1]);
+	ScanKeyInit(&keys[2], ME_OFFSET, BTEqualStrategyNumber, F_INT8EQ, values[ME_OFFSET - 1]);
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
+	old = systable_getnext(scan);
+	tuple = heap_form_tuple(RelationGetDescr(rel), values, isnull);
+	if (HeapTupleIsValid(old))
+		CatalogTupleUpdate(rel, &old->t_self, tuple);
+	else
+		CatalogTupleInsert(rel, tuple);
+	systable_endscan(scan);
+	heap_freetuple(tuple);
+	table_close(rel, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
+void
+message_errors_forget(Oid target)
+{
+	catalog_ids_require();
+	delete_rows_of_target(catalog_ids.message_error, catalog_ids.message_error_pkey, target);
+	CommandCounterIncrement();
+}
+
+bool
+message_errors_exist(Oid target)
+{
+	Relation	rel;
+	HeapTuple	tuple;
+
+	if (!catalog_ids_find())
+		return false;
+	rel = table_open(catalog_ids.message_error, AccessShareLock);
+	tuple = row_of_target(rel, catalog_ids.message_error_pkey, target);
+	table_close(rel, AccessShareLock);
+	return HeapTupleIsValid(tuple);
+}
+
+void
+message_errors_supersede(Oid target, const char *key_text, int32 partition, int64 offset)
+{
+	Relation	rel;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		changed = false;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
+
+	/* a hash index: key texts may be longer than a btree takes */
+	ScanKeyInit(&key, ME_KEY_TEXT, HTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(key_text));
+	scan = systable_beginscan(rel, catalog_ids.message_error_key_text, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		TupleDesc	desc = RelationGetDescr(rel);
+		Datum		values[ME_NATTS];
+		bool		isnull[ME_NATTS];
+		bool		replace[ME_NATTS] = {0};
+		HeapTuple	modified;
+
+		heap_deform_tuple(tuple, desc, values, isnull);
+		if (DatumGetObjectId(values[ME_TARGET - 1]) != target ||
+			!isnull[ME_SUPERSEDED_OFFSET - 1])
+			continue;
+		if (DatumGetInt32(values[ME_PARTITION - 1]) == partition &&
+			DatumGetInt64(values[ME_OFFSET - 1]) >= offset)
+			continue;
+
+		values[ME_SUPERSEDED_PARTITION - 1] = Int32GetDatum(partition);
+		values[ME_SUPERSEDED_OFFSET - 1] = Int64GetDatum(offset);
+		isnull[ME_SUPERSEDED_PARTITION - 1] = isnull[ME_SUPERSEDED_OFFSET - 1] = false;
+		replace[ME_SUPERSEDED_PARTITION - 1] = replace[ME_SUPERSEDED_OFFSET - 1] = true;
+		modified = heap_modify_tuple(tuple, desc, values, isnull, replace);
+		CatalogTupleUpdate(rel, &tuple->t_self, modified);
+		heap_freetuple(modified);
+		changed = true;
+	}
+	systable_endscan(scan);
+	table_close(rel, RowExclusiveLock);
+	if (changed)
+		CommandCounterIncrement();
+}
+
+static const char *
+copy_bytes(Datum value, bool isnull, Size *len)
+{
+	bytea	   *bytes;
+	char	   *copy;
+
+	*len = 0;
+	if (isnull)
+		return NULL;
+	bytes = DatumGetByteaPP(value);
+	*len = VARSIZE_ANY_EXHDR(bytes);
+	copy = palloc(*len + 1);	/* zero-length is not null */
+	memcpy(copy, VARDATA_ANY(bytes), *len);
+	return copy;
+}
+
+List *
+message_errors_get(Oid target)
+{
+	Relation	rel;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	List	   *errors = NIL;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.message_error, AccessShareLock);
+	ScanKeyInit(&key, ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		MessageError *error = palloc0(sizeof(MessageError));
+		Datum		values[ME_NATTS];
+		bool		isnull[ME_NATTS];
+
+		heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
+		error->topic = TextDatumGetCString(values[ME_TOPIC - 1]);
+		error->partition = DatumGetInt32(values[ME_PARTITION - 1]);
+		error->offset = DatumGetInt64(values[ME_OFFSET - 1]);
+		error->timestamp = isnull[ME_TIMESTAMP - 1] ? -1
+			: (DatumGetTimestampTz(values[ME_TIMESTAMP - 1]) +
+			   ((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)) * USECS_PER_DAY) / 1000;
+		error->key = copy_bytes(values[ME_RAW_KEY - 1], isnull[ME_RAW_KEY - 1], &error->key_len);
+		error->value = copy_bytes(values[ME_RAW_VALUE - 1], isnull[ME_RAW_VALUE - 1], &error->value_len);
+		errors = lappend(errors, error);
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return errors;
+}
+
+void
+message_error_delete(Oid target, int32 partition, int64 offset)
+{
+	Relation	rel;
+	ScanKeyData keys[3];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
+	ScanKeyInit(&keys[0], ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	ScanKeyInit(&keys[1], ME_PARTITION, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(partition));
+	ScanKeyInit(&keys[2], ME_OFFSET, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(offset));
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		CatalogTupleDelete(rel, &tuple->t_self);
+	systable_endscan(scan);
+	table_close(rel, RowExclusiveLock);
+	if (HeapTupleIsValid(tuple))
+		CommandCounterIncrement();
+}

@@ -1,0 +1,106 @@
+/*
+ * retry.c
+ *	  retry_errors(): messages that could not be applied are decoded and applied
+ *	  again, each at the place that it has in the topic's order.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "materialize/feed_internal.h"
+#include "materialize/owner.h"
+#include "miscadmin.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* A message at or after the position is the feed's to apply, not ours. */
+static bool
+is_past(const Positions *positions, const MessageError *error)
+{
+	for (int i = 0; positions && i < positions->n; i++)
+		if (positions->positions[i].partition == error->partition)
+			return error->offset < positions->positions[i].next_offset;
+	return false;
+}
+
+int64
+retry_errors_run(Oid target)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka retry", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
+	FeedSource	source;
+	Positions  *positions;
+	ChangeBatch *batch;
+	Applier    *applier;
+	OwnerScope	scope;
+	ListCell   *lc;
+	int64		retried = 0;
+
+	(void) maintained_table_lock(target, false);
+	PushActiveSnapshot(GetLatestSnapshot());
+	old = MemoryContextSwitchTo(context);
+	memset(&source, 0, sizeof(source));
+	source.table = maintained_table_get(target);
+	if (source.table == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a maintained table", get_rel_name(target))));
+	positions = positions_get(target);
+
+	owner_enter(&scope, source.table->owner);
+	if (positions != NULL)
+	{
+		source.table->on_error = ON_ERROR_SKIP; /* what fails again stays recorded */
+		feed_source_define(&source);
+		batch = change_batch_create(context);
+		applier = applier_begin(source.table, source.map, &positions->next_seq, false);
+		applier_any_order(applier);
+		foreach(lc, message_errors_get(target))
+		{
+			const MessageError *error = lfirst(lc);
+			KafkaRecord record;
+			ChangeError *stop;
+
+			CHECK_FOR_INTERRUPTS();
+			if (!is_past(positions, error))
+				continue;
+			memset(&record, 0, sizeof(record));
+			record.topic = error->topic;
+			record.partition = error->partition;
+			record.offset = error->offset;
+			record.timestamp = error->timestamp;
+			record.timestamp_type = KAFKA_TIMESTAMP_CREATE_TIME;
+			record.leader_epoch = -1;
+			record.key = error->key;
+			record.key_len = error->key_len;
+			record.value = error->value;
+			record.value_len = error->value_len;
+
+			(void) feed_decode(&source, &record, 1, batch, &stop);
+			if (batch->nchanges == 0)
+				continue;
+			for (int i = 0; i < batch->nchanges; i++)
+			{
+				if (source.table->append)
+				{
+					applier_append(applier, &batch->changes[i]);
+					continue;
+				}
+				applier_key_begin(applier, &batch->changes[i]);
+				applier_change(applier, &batch->changes[i]);
+				applier_key_end(applier);
+				applier_flush(applier);
+			}
+			message_error_delete(target, error->partition, error->offset);
+			retried++;
+		}
+		applier_end(applier);
+		positions_set(target, positions);
+	}
+	owner_leave(&scope);
+
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return retried;
+}
