@@ -13,14 +13,18 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "commands/trigger.h"
+#include "compat.h"
+#include "executor/tuptable.h"
 #include "materialize/catalog.h"
 #include "materialize/parts.h"
 #include "miscadmin.h"
@@ -31,6 +35,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -912,33 +917,49 @@ message_errors_exist(Oid target)
 	return HeapTupleIsValid(tuple);
 }
 
+/*
+ * By a hash index, since key texts may be longer than a btree takes.  Such an index
+ * only tells where to look, so this is not a systable scan, which must not recheck.
+ */
 void
 message_errors_supersede(Oid target, const char *key_text, int32 partition, int64 offset)
 {
 	Relation	rel;
+	Relation	index;
+	TupleDesc	desc;
+	Datum		wanted = CStringGetTextDatum(key_text);
+	Snapshot	snapshot;
 	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
+	IndexScanDesc scan;
+	TupleTableSlot *slot;
 	bool		changed = false;
 
 	catalog_ids_require();
 	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
+	index = index_open(catalog_ids.message_error_key_text, RowExclusiveLock);
+	desc = RelationGetDescr(rel);
+	slot = table_slot_create(rel, NULL);
+	snapshot = RegisterSnapshot(GetCatalogSnapshot(RelationGetRelid(rel)));
+	ScanKeyInit(&key, 1, HTEqualStrategyNumber, F_TEXTEQ, wanted);
+	scan = index_beginscan_compat(rel, index, snapshot, 1);
+	index_rescan(scan, &key, 1, NULL, 0);
 
-	/* a hash index: key texts may be longer than a btree takes */
-	ScanKeyInit(&key, ME_KEY_TEXT, HTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(key_text));
-	scan = systable_beginscan(rel, catalog_ids.message_error_key_text, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	while (index_getnext_slot(scan, ForwardScanDirection, slot))
 	{
-		TupleDesc	desc = RelationGetDescr(rel);
+		HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, NULL);
 		Datum		values[ME_NATTS];
 		bool		isnull[ME_NATTS];
 		bool		replace[ME_NATTS] = {0};
 		HeapTuple	modified;
 
+		CHECK_FOR_INTERRUPTS();
 		heap_deform_tuple(tuple, desc, values, isnull);
 		if (DatumGetObjectId(values[ME_TARGET - 1]) != target ||
-			!isnull[ME_SUPERSEDED_OFFSET - 1])
+			isnull[ME_KEY_TEXT - 1] || !isnull[ME_SUPERSEDED_OFFSET - 1] ||
+			!DatumGetBool(DirectFunctionCall2Coll(texteq, C_COLLATION_OID,
+												  values[ME_KEY_TEXT - 1], wanted)))
 			continue;
+		/* an error is not superseded by what came before it */
 		if (DatumGetInt32(values[ME_PARTITION - 1]) == partition &&
 			DatumGetInt64(values[ME_OFFSET - 1]) >= offset)
 			continue;
@@ -952,7 +973,11 @@ message_errors_supersede(Oid target, const char *key_text, int32 partition, int6
 		heap_freetuple(modified);
 		changed = true;
 	}
-	systable_endscan(scan);
+
+	index_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	ExecDropSingleTupleTableSlot(slot);
+	index_close(index, RowExclusiveLock);
 	table_close(rel, RowExclusiveLock);
 	if (changed)
 		CommandCounterIncrement();
