@@ -455,6 +455,7 @@ follow_target(MaintainedTable *table, Node *command)
 {
 	RenameStmt *rename = column_rename(command);
 	bool		cascade = false;
+	bool		drops_column = alters(command, AT_DropColumn, &cascade);
 	bool		key_renamed = false;
 
 	check_shape(table);
@@ -463,7 +464,7 @@ follow_target(MaintainedTable *table, Node *command)
 		key_renamed = name_position(table->key_columns, table->nkeys, rename->subname) >= 0;
 		follow_column_rename(table, rename->subname, rename->newname);
 	}
-	if (alters(command, AT_DropColumn, &cascade) | alters(command, AT_DropConstraint, NULL))
+	if (drops_column || alters(command, AT_DropConstraint, NULL))
 		check_primary_key(table);
 	follow_columns(table, cascade);
 	follow_place(table, key_renamed);
