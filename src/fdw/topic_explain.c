@@ -62,9 +62,10 @@ explain_extent(const TopicReader *reader, ExplainState *es)
 			appendStringInfo(&text, " and %d more", nslices - i);
 		if (i >= MAX_SLICES)
 			continue;
-		appendStringInfo(&text, "%s%d: " INT64_FORMAT " to " INT64_FORMAT, i > 0 ? ", " : "",
+		appendStringInfo(&text, "%s%d [" INT64_FORMAT "," INT64_FORMAT ")", i > 0 ? ", " : "",
 						 slices[i].partition, slices[i].start, slices[i].end);
 	}
+	/* half-open, as ranges are written */
 	ExplainPropertyInteger("Partitions", NULL, npartitions, es);
 	ExplainPropertyInteger("Partitions Read", NULL, nread, es);
 	if (nslices > 0)

@@ -646,17 +646,81 @@ historyGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid relid)
 		add_history_path(root, baserel, lfirst(lc));
 }
 
-/* attnums of the history table's columns that somebody looks at */
-static List *
-wanted_columns(RelOptInfo *rel, const HistoryTable *table, List *local_exprs)
+static bool
+mentions_system_time(Node *node, RelOptInfo *rel, const HistoryTable *table)
 {
 	Bitmapset  *attrs = NULL;
+
+	pull_varattnos(node, rel->relid, &attrs);
+	return bms_is_member(table->system_time - FirstLowInvalidHeapAttributeNumber, attrs);
+}
+
+/*
+ * Is system_time, which the planner has put into the scan's target list, there only
+ * for the clause system_time @> moment that this scan answers itself?  Then
+ * nobody will look at it, and the second probe for the version's end is saved.
+ */
+static bool
+system_time_is_idle(PlannerInfo *root, RelOptInfo *rel, const HistoryTable *table, Relids outer,
+					const HistoryQuals *quals)
+{
+	Relids		pushed_in;
+	ListCell   *lc;
+
+	if (table->system_time == InvalidAttrNumber)
+		return true;
+
+	/* needed by joins with other relations, or above all joins (relation 0)? */
+	pushed_in = bms_add_member(bms_copy(outer), rel->relid);
+	if (!bms_is_subset(rel->attr_needed[table->system_time - rel->min_attr], pushed_in))
+		return false;
+
+	/* by other expressions over the same relations? */
+	foreach(lc, rel->joininfo)
+	{
+		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+		if (rinfo != quals->moment_clause && mentions_system_time((Node *) rinfo->clause, rel, table))
+			return false;
+	}
+	foreach(lc, root->eq_classes)
+	{
+		ListCell   *lc2;
+
+		foreach(lc2, ((EquivalenceClass *) lfirst(lc))->ec_members)
+		{
+			EquivalenceMember *member = lfirst(lc2);
+
+			if (mentions_system_time((Node *) member->em_expr, rel, table))
+				return false;
+		}
+	}
+	foreach(lc, root->placeholder_list)
+	{
+		if (mentions_system_time((Node *) lfirst_node(PlaceHolderInfo, lc)->ph_var->phexpr, rel, table))
+			return false;
+	}
+	return true;
+}
+
+/* attnums of the history table's columns that somebody looks at */
+static List *
+wanted_columns(PlannerInfo *root, RelOptInfo *rel, const HistoryTable *table, Relids outer,
+			   const HistoryQuals *quals, List *local_exprs)
+{
+	Bitmapset  *attrs = NULL;
+	Bitmapset  *local_attrs = NULL;
 	List	   *columns = NIL;
 	bool		all;
 
 	pull_varattnos((Node *) rel->reltarget->exprs, rel->relid, &attrs);
-	pull_varattnos((Node *) local_exprs, rel->relid, &attrs);
-	all = bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, attrs);
+	pull_varattnos((Node *) local_exprs, rel->relid, &local_attrs);
+	all = bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, attrs) ||
+		bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, local_attrs);
+	if (!all && system_time_is_idle(root, rel, table, outer, quals))
+		attrs = bms_del_member(attrs, table->system_time - FirstLowInvalidHeapAttributeNumber);
+	attrs = bms_join(attrs, local_attrs);
+
 	for (AttrNumber attnum = 1; attnum <= table->natts; attnum++)
 	{
 		if (all || bms_is_member(attnum - FirstLowInvalidHeapAttributeNumber, attrs))
@@ -698,6 +762,7 @@ historyGetForeignPlan(PlannerInfo *root, RelOptInfo *baserel, Oid relid, Foreign
 									   index,
 									   makeInteger(quals.array_key),
 									   list_make2_int(quals.moment != NULL, quals.range != NULL),
-									   wanted_columns(baserel, table, local_exprs)),
+									   wanted_columns(root, baserel, table, PATH_REQ_OUTER(&best_path->path),
+												  &quals, local_exprs)),
 							NIL, recheck_exprs, outer_plan);
 }

@@ -15,6 +15,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/genam.h"
 #include "access/itup.h"
 #include "access/nbtree.h"
@@ -31,10 +33,26 @@
 #include "utils/timestamp.h"
 
 /*
- * Index entries of one key that a snapshot steps over before it descends anew.
- * A descent costs about as much as this many steps.
+ * Index entries of one key that a snapshot steps over before it descends anew: about a
+ * page of them.  Within a page steps are cheap, and a descent reads another
+ * page.
  */
-#define STEPS_BEFORE_JUMP	40
+#define STEPS_BEFORE_JUMP	200
+
+/*
+ * How far from a moment its boundary is looked for first.  An index scan
+ * examines all entries of a page that satisfy its keys before it returns the
+ * first of them; without a bound on the other side that makes a key with many
+ * versions dear.  A window adapts to the distances found, so that about one
+ * probe in fifty has to be repeated without it.
+ */
+typedef struct Window
+{
+	bool		set;
+	double		width;			/* microseconds */
+} Window;
+
+#define MAX_WINDOW	1e17		/* three thousand years: no bound */
 
 /* What a boundary row says. */
 typedef struct Boundary
@@ -62,6 +80,7 @@ struct VersionReader
 	IndexScanDesc scan;			/* the pass, or the probe */
 	IndexScanDesc jump_scan;	/* HISTORY_SNAPSHOT: the pass after a jump */
 	IndexScanDesc period_scan;	/* finds where a version begins and ends */
+	IndexScanDesc window_scan;	/* the same, or the probe, within a window */
 	IndexScanDesc pass;			/* HISTORY_SNAPSHOT: scan or jump_scan */
 	TupleTableSlot *period_slot;
 
@@ -94,6 +113,9 @@ struct VersionReader
 	Boundary	run_boundary;
 	Boundary	candidate_boundary;
 	Boundary	incoming_boundary;
+
+	Window		back;			/* from a moment to the boundary before it */
+	Window		ahead;			/* from a boundary to the next one */
 
 	int64		probes;
 	int64		rows;
@@ -145,6 +167,7 @@ version_reader_close(VersionReader *reader)
 	close_scan(&reader->scan);
 	close_scan(&reader->jump_scan);
 	close_scan(&reader->period_scan);
+	close_scan(&reader->window_scan);
 }
 
 /* Descend into the index, with the scan descriptor that is kept for it. */
@@ -155,7 +178,7 @@ descend(VersionReader *reader, IndexScanDesc *scan, ScanKey keys, int nkeys)
 	{
 		*scan = index_beginscan_compat(reader->versions, reader->index, reader->snapshot, nkeys);
 		/* snapshots look at index entries */
-		(*scan)->xs_want_itup = scan != &reader->period_scan &&
+		(*scan)->xs_want_itup = (scan == &reader->scan || scan == &reader->jump_scan) &&
 			reader->condition->access == HISTORY_SNAPSHOT;
 	}
 	index_rescan(*scan, keys, nkeys, NULL, 0);
@@ -169,6 +192,33 @@ moment_key(VersionReader *reader, ScanKey key, StrategyNumber strategy, RegProce
 {
 	ScanKeyEntryInitialize(key, 0, reader->table->nkeys + 1, strategy, InvalidOid, InvalidOid,
 						   procedure, TimestampTzGetDatum(moment));
+}
+
+/* A window missed what a probe without it then found, or not ('distance' away). */
+static void
+window_adapt(Window *window, bool missed, TimestampTz distance)
+{
+	if (!window->set)
+	{
+		window->set = true;
+		window->width = 4.0 * distance + 1;
+	}
+	else if (missed)
+		window->width = Min(window->width * 2, MAX_WINDOW);
+	else
+		window->width -= window->width / 64;
+}
+
+/* The moment a window before (sign -1) or after (+1) another; false: no bound. */
+static bool
+window_bound(const Window *window, TimestampTz moment, int sign, TimestampTz *bound)
+{
+	double		edge = (double) moment + sign * window->width;
+
+	if (!window->set || window->width >= MAX_WINDOW || fabs(edge) >= MAX_WINDOW * 10)
+		return false;
+	*bound = (TimestampTz) edge;
+	return true;
 }
 
 static void
@@ -268,27 +318,45 @@ find_to(VersionReader *reader, const ScanKeyData *row_keys, const Boundary *boun
 {
 	ScanKeyData keys[INDEX_MAX_KEYS];
 	int			nkeys = reader->table->nkeys;
-	IndexScanDesc scan;
-	Boundary	candidate;
-	Boundary	later;
-	bool		have_candidate = false;
+	TimestampTz bound;
+	bool		bounded = window_bound(&reader->ahead, boundary->valid_from, 1, &bound);
 
 	memcpy(keys, row_keys, sizeof(ScanKeyData) * nkeys);
 	moment_key(reader, &keys[nkeys], BTGreaterStrategyNumber, F_TIMESTAMPTZ_GT, boundary->valid_from);
-	scan = descend(reader, &reader->period_scan, keys, nkeys + 1);
-	while (next_row(reader, scan, ForwardScanDirection, reader->period_slot, &later))
+	for (;;)
 	{
-		if (have_candidate && later.valid_from != candidate.valid_from &&
-			!same_holder(&candidate, boundary))
-			break;				/* nothing outdid the candidate at its moment */
-		candidate = later;
-		have_candidate = true;
+		IndexScanDesc scan;
+		Boundary	candidate;
+		Boundary	later;
+		bool		have_candidate = false;
+
+		if (bounded)
+		{
+			moment_key(reader, &keys[nkeys + 1], BTLessEqualStrategyNumber, F_TIMESTAMPTZ_LE, bound);
+			scan = descend(reader, &reader->window_scan, keys, nkeys + 2);
+		}
+		else
+			scan = descend(reader, &reader->period_scan, keys, nkeys + 1);
+		while (next_row(reader, scan, ForwardScanDirection, reader->period_slot, &later))
+		{
+			if (have_candidate && later.valid_from != candidate.valid_from &&
+				!same_holder(&candidate, boundary))
+				break;			/* nothing outdid the candidate at its moment */
+			candidate = later;
+			have_candidate = true;
+		}
+		ExecClearTuple(reader->period_slot);
+		if (have_candidate && !same_holder(&candidate, boundary))
+		{
+			window_adapt(&reader->ahead, reader->ahead.set && !bounded,
+						 candidate.valid_from - boundary->valid_from);
+			*to = candidate.valid_from;
+			return true;
+		}
+		if (!bounded)
+			return false;
+		bounded = false;
 	}
-	ExecClearTuple(reader->period_slot);
-	if (!have_candidate || same_holder(&candidate, boundary))
-		return false;
-	*to = candidate.valid_from;
-	return true;
 }
 
 static void
@@ -309,8 +377,10 @@ next_probe(VersionReader *reader, bool want_period, Version *version)
 	const VersionCondition *condition = reader->condition;
 	ScanKeyData keys[INDEX_MAX_KEYS];
 	int			nkeys = reader->table->nkeys;
-	IndexScanDesc scan;
 	Boundary	boundary;
+	TimestampTz bound;
+	bool		bounded = window_bound(&reader->back, condition->moment, -1, &bound);
+	bool		found = false;
 
 	if (reader->done)
 		return false;
@@ -318,8 +388,23 @@ next_probe(VersionReader *reader, bool want_period, Version *version)
 
 	memcpy(keys, condition->keys, sizeof(ScanKeyData) * nkeys);
 	moment_key(reader, &keys[nkeys], BTLessEqualStrategyNumber, F_TIMESTAMPTZ_LE, condition->moment);
-	scan = descend(reader, &reader->scan, keys, nkeys + 1);
-	if (!next_row(reader, scan, BackwardScanDirection, reader->out, &boundary) || !boundary.has_row)
+	if (bounded)
+	{
+		moment_key(reader, &keys[nkeys + 1], BTGreaterEqualStrategyNumber, F_TIMESTAMPTZ_GE, bound);
+		found = next_row(reader, descend(reader, &reader->window_scan, keys, nkeys + 2),
+						 BackwardScanDirection, reader->out, &boundary);
+	}
+	if (!found)
+	{
+		found = next_row(reader, descend(reader, &reader->scan, keys, nkeys + 1),
+						 BackwardScanDirection, reader->out, &boundary);
+		bounded = false;
+	}
+	if (!found)
+		return false;
+	window_adapt(&reader->back, reader->back.set && !bounded,
+				 condition->moment - boundary.valid_from);
+	if (!boundary.has_row)
 		return false;
 
 	version->slot = reader->out;
