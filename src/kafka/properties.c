@@ -192,10 +192,11 @@ kafka_property_names(void)
 
 		for (int i = 0; i < lengthof(properties); i++)
 		{
-			size_t		size;
+			char		text[KAFKA_ERROR_TEXT];
 
+			/* NULL: back to its default; getting one that is unset says "unknown" as well */
 			if (properties[i].class != KAFKA_PROP_RESERVED &&
-				rd_kafka_conf_get(conf, properties[i].name, NULL, &size) != RD_KAFKA_CONF_UNKNOWN)
+				rd_kafka_conf_set(conf, properties[i].name, NULL, text, sizeof(text)) != RD_KAFKA_CONF_UNKNOWN)
 				names[n++] = properties[i].name;
 		}
 		rd_kafka_conf_destroy(conf);

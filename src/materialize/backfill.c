@@ -18,6 +18,7 @@
 #include "materialize/apply_map.h"
 #include "materialize/feed_internal.h"
 #include "materialize/owner.h"
+#include "materialize/progress.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "upsert_kafka.h"
@@ -190,6 +191,24 @@ take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
 }
 
 /* Everything up to the ends, or up to a message that stops the table. */
+/* Offsets read and to be read stand for messages: gaps are few, and the end is exact. */
+static void
+report_progress(const Backfill *backfill)
+{
+	int64		done = 0;
+	int64		total = 0;
+
+	for (int i = 0; i < backfill->nranges; i++)
+	{
+		const KafkaRange *range = &backfill->ranges[i];
+
+		done += Max(Min(range->position, range->end) - range->start, 0);
+		total += Max(range->end - range->start, 0);
+	}
+	progress_backfill(backfill->source.table->target, done, total,
+					  MemoryContextMemAllocated(CurrentMemoryContext, true));
+}
+
 static void
 read_all(Backfill *backfill)
 {
@@ -220,6 +239,7 @@ read_all(Backfill *backfill)
 			MemoryContextSwitchTo(old);
 			MemoryContextReset(step);
 			backfill->messages += done;
+			report_progress(backfill);
 		}
 		open = false;
 		for (int i = 0; i < backfill->nranges; i++)

@@ -119,7 +119,7 @@ table_state_error(const MaintainedTable *table)
 			hint = "Repair the cause and call upsert_kafka.resume(), or upsert_kafka.skip() to go on without this message.";
 			break;
 		case TABLE_TOPIC_CHANGED:
-			hint = "Use upsert_kafka.rebuild() to read the topic as it is now.";
+			hint = "Use upsert_kafka.rebuild(target, discard_history => true) to read the topic as it is now.";
 			break;
 		case TABLE_DATA_LOST:
 			hint = "Use upsert_kafka.resume(target, accept_data_loss => true) to go on with what the topic still has.";
@@ -353,6 +353,7 @@ upsert_kafka_rebuild(PG_FUNCTION_ARGS)
 	MaintainedTable *table;
 
 	(void) require_owner(target, "upsert_kafka.rebuild()");
+	require_read_committed("upsert_kafka.rebuild()");
 	table = take_and_reread(target);
 	if (table->foreign_copy)
 		table_state_error(table);
