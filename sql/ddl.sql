@@ -99,7 +99,7 @@ CREATE VIEW public.ddl_view AS SELECT key FROM "MyT__as_of"('2026-01-01 12:00+00
 ALTER TABLE "MyT" RENAME TO t;
 ALTER TABLE t SET SCHEMA ddl2;
 ALTER TABLE plain RENAME TO p;
-SELECT pg_get_viewdef('public.ddl_view');
+SELECT pg_get_viewdef('public.ddl_view') LIKE '%ddl2.t__as_of(%' AS follows;
 ALTER SCHEMA ddl2 RENAME TO ddl3;
 SELECT prosrc FROM pg_proc WHERE oid = 'ddl3.t__as_of(timestamptz, int)'::regprocedure;
 CREATE ROLE regress_ddl_owner;

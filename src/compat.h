@@ -8,11 +8,6 @@
 #ifndef UK_COMPAT_H
 #define UK_COMPAT_H
 
-/* 18 took it away for pg_noreturn, which goes in front of a declaration */
-#ifndef pg_attribute_noreturn
-#define pg_attribute_noreturn() __attribute__((noreturn))
-#endif
-
 /* 17 added fdw_restrictinfo, 18 disabled_nodes */
 #if PG_VERSION_NUM >= 180000
 #define create_foreignscan_path_compat(root, rel, target, rows, startup, total, pathkeys, outer, outerpath, private) \
@@ -23,13 +18,6 @@
 #else
 #define create_foreignscan_path_compat(root, rel, target, rows, startup, total, pathkeys, outer, outerpath, private) \
 	create_foreignscan_path(root, rel, target, rows, startup, total, pathkeys, outer, outerpath, private)
-#endif
-
-/* 16 gave stringToQualifiedNameList an ErrorSaveContext */
-#if PG_VERSION_NUM >= 160000
-#define stringToQualifiedNameList_compat(string) stringToQualifiedNameList(string, NULL)
-#else
-#define stringToQualifiedNameList_compat(string) stringToQualifiedNameList(string)
 #endif
 
 /* 15 has MarkGUCPrefixReserved; before it, EmitWarningsOnPlaceholders did the same */
@@ -44,6 +32,60 @@
 #define vacuum_delay_point_compat() vacuum_delay_point()
 #endif
 
+/* 16 wants to know the outer join, if it is one */
+#if PG_VERSION_NUM >= 160000
+#define generate_join_implied_equalities_compat(root, join, outer, inner) \
+	generate_join_implied_equalities(root, join, outer, inner, NULL)
+#else
+#define generate_join_implied_equalities_compat(root, join, outer, inner) \
+	generate_join_implied_equalities(root, join, outer, inner)
+#endif
+
+/* 17 looks at statistics for the length of arrays, so it needs the planner's root */
+#if PG_VERSION_NUM >= 170000
+#define estimate_array_length_compat(root, array) estimate_array_length(root, array)
+#else
+#define estimate_array_length_compat(root, array) estimate_array_length(array)
+#endif
+
+/* 18 lets index scans count their searches */
+#if PG_VERSION_NUM >= 180000
+#define index_beginscan_compat(heap, index, snapshot, nkeys) \
+	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
+#else
+#define index_beginscan_compat(heap, index, snapshot, nkeys) \
+	index_beginscan(heap, index, snapshot, nkeys, 0)
+#endif
+
+/* 16 lets make_range fail softly */
+#if PG_VERSION_NUM >= 160000
+#define make_range_compat(typcache, lower, upper) make_range(typcache, lower, upper, false, NULL)
+#else
+#define make_range_compat(typcache, lower, upper) make_range(typcache, lower, upper, false)
+#endif
+
+/* 16 keeps the user whose rights count in the plan node, before it is in the range table */
+#if PG_VERSION_NUM >= 160000
+#define foreign_scan_user(plan, estate) \
+	(OidIsValid((plan)->checkAsUser) ? (plan)->checkAsUser : GetUserId())
+#else
+#define foreign_scan_user(plan, estate) \
+	(OidIsValid(exec_rt_fetch((plan)->scan.scanrelid, estate)->checkAsUser) ? \
+	 exec_rt_fetch((plan)->scan.scanrelid, estate)->checkAsUser : GetUserId())
+#endif
+
+/* 18 took it away for pg_noreturn, which goes in front of a declaration */
+#ifndef pg_attribute_noreturn
+#define pg_attribute_noreturn() __attribute__((noreturn))
+#endif
+
+/* 16 gave stringToQualifiedNameList an ErrorSaveContext */
+#if PG_VERSION_NUM >= 160000
+#define stringToQualifiedNameList_compat(string) stringToQualifiedNameList(string, NULL)
+#else
+#define stringToQualifiedNameList_compat(string) stringToQualifiedNameList(string)
+#endif
+
 /* 15 turned tuplesort's randomAccess flag into a set of options */
 #if PG_VERSION_NUM >= 150000
 #define TUPLESORT_RANDOMACCESS_compat TUPLESORT_RANDOMACCESS
@@ -51,16 +93,6 @@
 #else
 #define TUPLESORT_RANDOMACCESS_compat true
 #define TUPLESORT_NONE_compat false
-#endif
-
-/* 16 moved the user whose rights count from the range table entry to the plan node */
-#if PG_VERSION_NUM >= 160000
-#define foreign_scan_user(fsplan, estate) \
-	(OidIsValid((fsplan)->checkAsUser) ? (fsplan)->checkAsUser : GetUserId())
-#else
-#define foreign_scan_user(fsplan, estate) \
-	(OidIsValid(exec_rt_fetch((fsplan)->scan.scanrelid, estate)->checkAsUser) ? \
-	 exec_rt_fetch((fsplan)->scan.scanrelid, estate)->checkAsUser : GetUserId())
 #endif
 
 /* 15 gave reservoir sampling a generator of the common kind, passed by address */
@@ -105,15 +137,6 @@
 	ExecInsertIndexTuples(rri, slot, estate, false, false, NULL, NIL)
 #endif
 
-/* 18 added the statistics of index scans */
-#if PG_VERSION_NUM >= 180000
-#define index_beginscan_compat(heap, index, snapshot, nkeys) \
-	index_beginscan(heap, index, snapshot, NULL, nkeys, 0)
-#else
-#define index_beginscan_compat(heap, index, snapshot, nkeys) \
-	index_beginscan(heap, index, snapshot, nkeys, 0)
-#endif
-
 /* 18 added deferrable_ok */
 #if PG_VERSION_NUM >= 180000
 #define RelationGetPrimaryKeyIndex_compat(rel) RelationGetPrimaryKeyIndex(rel, false)
@@ -143,20 +166,6 @@
 #define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(NULL, nevents)
 #else
 #define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
-#endif
-
-/* 17 looks at statistics for the length of arrays, so it needs the planner's root */
-#if PG_VERSION_NUM >= 170000
-#define estimate_array_length_compat(root, array) estimate_array_length(root, array)
-#else
-#define estimate_array_length_compat(root, array) estimate_array_length(array)
-#endif
-
-/* 16 lets make_range fail softly */
-#if PG_VERSION_NUM >= 160000
-#define make_range_compat(typcache, lower, upper) make_range(typcache, lower, upper, false, NULL)
-#else
-#define make_range_compat(typcache, lower, upper) make_range(typcache, lower, upper, false)
 #endif
 
 #endif							/* UK_COMPAT_H */

@@ -8,6 +8,7 @@
 
 #include "compat.h"
 #include "fmgr.h"
+#include "history/history.h"
 #include "miscadmin.h"
 #include "upsert_kafka.h"
 #include "utils/guc.h"
@@ -65,5 +66,6 @@ _PG_init(void)
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("upsert_kafka");
 
+	history_init();
 	uk_worker_init();
 }

@@ -1,15 +1,15 @@
 /*
  * normalize.h
  *	  An upsert topic as a changelog: every effective change as +I, -U and +U, or
- *	  -D, in log order.
+ *	  -D, in the order of the log.
  *
  * An upsert that changes no column but key and metadata emits nothing, nor does a
  * delete of a key that is not there.  -U and -D carry the whole old row, with
  * the metadata of the message that wrote it.
  *
- * Messages of a key that lives in several partitions take effect by (timestamp,
- * partition), each partition's own order kept; after each of them the current row is
- * that of the winner of reduce.h's rule, and a row comes out when it changes.
+ * Partitions are merged by (timestamp, partition), each one's own order kept.  After
+ * each message the current row of its key is that of the winner of reduce.h's
+ * rule among the messages so far; when it changes, rows come out.
  */
 #ifndef UK_NORMALIZE_H
 #define UK_NORMALIZE_H

@@ -123,7 +123,7 @@ reducer_create(const TopicTable *table, ChangeDecoder *decoder, bool headers, bo
 	reducer->headers = headers;
 	reducer->rewindable = rewindable;
 	reducer->cxt = cxt;
-	reducer->layout = record_sort_layout_keys(table);
+	reducer->layout = record_sort_layout(table, false);
 	reducer->single = table->nkeys == 1 && reducer->layout->keys->columns[0].typbyval;
 	reducer->limit = get_hash_memory_limit();
 

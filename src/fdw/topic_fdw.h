@@ -72,6 +72,7 @@ extern TupleTableSlot *topicIterateForeignScan(ForeignScanState *node);
 extern void topicReScanForeignScan(ForeignScanState *node);
 extern void topicEndForeignScan(ForeignScanState *node);
 extern void topicExplainForeignScan(ForeignScanState *node, struct ExplainState *es);
+extern List *topicImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid);
 extern bool topicAnalyzeForeignTable(Relation relation, AcquireSampleRowsFunc *func, BlockNumber *totalpages);
 
 #endif							/* UK_TOPIC_FDW_H */

@@ -316,8 +316,13 @@ estimate_rows(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, List *cla
 				clauselist_selectivity(root, keys, rel->relid, JOIN_INNER, NULL);
 	}
 	else
+	{
 		rows = stats->versions * stats->visible *
 			clauselist_selectivity(root, keys, rel->relid, JOIN_INNER, NULL);
+		if (quals->nprefix == history->table->nkeys)
+			rows *= stats->keys_product / stats->keys;
+		rows = Min(rows, stats->versions * stats->visible);
+	}
 
 	*scanned = clamp_row_est(rows);
 
@@ -553,41 +558,118 @@ add_parameterization(List *outers, RelOptInfo *rel, Relids clause_relids)
 }
 
 /*
- * The planner's guess for range @> element as a join clause is a thousandth.
- * Here it is one version out of a key's.  The selectivity is kept in the
- * clause, where the planner looks before it guesses (and where orclauses.c
- * leaves its corrections, too).  The same for range && range, so that it agrees with
- * estimate_rows().
+ * Selectivities of join clauses are kept in the clauses, where the planner looks
+ * before it guesses (and where orclauses.c leaves its corrections, too).
  */
 static void
-set_join_selectivity(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, bool whole_key,
-					 bool have_moment)
+set_selectivity(RestrictInfo *rinfo, double selectivity)
+{
+	rinfo->norm_selec = Min(selectivity, 1.0);
+	rinfo->outer_selec = rinfo->norm_selec;
+}
+
+/*
+ * The planner's guess for range @> element as a join clause is a thousandth.
+ * Here it is one version out of a key's.  The same for range && range, so that
+ * it agrees with estimate_rows().
+ */
+static void
+set_time_selectivity(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, bool have_moment)
 {
 	const HistoryStats *stats = &history->stats;
-	double		selectivity;
-	Expr	   *range;
 	ListCell   *lc;
-
-	/* with all key columns compared as well, keys_product is what they leave */
-	selectivity = (whole_key ? stats->keys_product : stats->keys) / stats->versions;
-	if (have_moment)
-		selectivity = 1.0;
-	selectivity = Min(selectivity, 1.0);
 
 	foreach(lc, rel->joininfo)
 	{
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+		Expr	   *range;
 
 		if (match_moment(root, rel, history->table, rinfo->clause) != NULL)
-		{
-			rinfo->norm_selec = selectivity;
-			rinfo->outer_selec = selectivity;
-		}
+			set_selectivity(rinfo, have_moment ? 1.0 : stats->keys / stats->versions);
 		else if ((range = match_range(root, rel, history->table, rinfo->clause)) != NULL)
+			set_selectivity(rinfo, fraction_in_range(root, history->table, stats, range));
+	}
+}
+
+/*
+ * Join clauses that compare all columns of the key: the planner multiplies
+ * their selectivities as if the columns had nothing to do with each other.
+ * Spread what is too much over the clauses.
+ */
+static void
+set_key_selectivity(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, Index other,
+					List *clauses)
+{
+	HistoryQuals quals;
+	SpecialJoinInfo sjinfo;
+	double		excess = history->stats.keys_product / history->stats.keys;
+
+	classify(root, rel, history->table, list_concat_copy(rel->baserestrictinfo, clauses), &quals);
+	if (quals.nprefix < history->table->nkeys || excess <= 1.0)
+		return;
+
+	memset(&sjinfo, 0, sizeof(sjinfo));
+	sjinfo.type = T_SpecialJoinInfo;
+	sjinfo.min_lefthand = sjinfo.syn_lefthand = bms_make_singleton(other);
+	sjinfo.min_righthand = sjinfo.syn_righthand = rel->relids;
+	sjinfo.jointype = JOIN_INNER;
+
+	for (int i = 0; i < history->table->nkeys; i++)
+	{
+		RestrictInfo *rinfo = quals.key_clauses[i];
+		double		selectivity;
+		double		corrected;
+
+		if (!list_member_ptr(clauses, rinfo))
+			continue;			/* a condition on this relation alone */
+		rinfo->norm_selec = -1;	/* not what an earlier round left */
+		selectivity = clause_selectivity(root, (Node *) rinfo, 0, JOIN_INNER, &sjinfo);
+		if (selectivity <= 0)
+			continue;
+		corrected = Min(1.0, selectivity * excess);
+		excess /= corrected / selectivity;
+		set_selectivity(rinfo, corrected);
+	}
+}
+
+/* The same for each relation that the key may be joined with. */
+static void
+set_key_selectivities(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, List *outers)
+{
+	Relids		others = NULL;
+	ListCell   *lc;
+	int			other = -1;
+
+	foreach(lc, outers)
+		others = bms_add_members(others, lfirst(lc));
+
+	while ((other = bms_next_member(others, other)) > 0)
+	{
+		RelOptInfo *other_rel;
+		Relids		join_relids;
+		List	   *join_clauses = NIL;
+
+		if (other >= root->simple_rel_array_size ||
+			(other_rel = root->simple_rel_array[other]) == NULL)
+			continue;
+		join_relids = bms_union(rel->relids, other_rel->relids);
+		foreach(lc, rel->joininfo)
 		{
-			rinfo->norm_selec = fraction_in_range(root, history->table, stats, range);
-			rinfo->outer_selec = rinfo->norm_selec;
+			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
+
+			if (bms_is_subset(rinfo->clause_relids, join_relids))
+				join_clauses = lappend(join_clauses, rinfo);
 		}
+
+		/* equivalence classes make different clauses for either order of the join */
+		set_key_selectivity(root, rel, history, other,
+							list_concat_copy(join_clauses,
+											 generate_join_implied_equalities_compat(root, join_relids,
+																					 other_rel->relids, rel)));
+		set_key_selectivity(root, rel, history, other,
+							list_concat_copy(join_clauses,
+											 generate_join_implied_equalities_compat(root, join_relids,
+																					 rel->relids, other_rel)));
 	}
 }
 
@@ -596,10 +678,8 @@ historyGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid relid)
 {
 	HistoryRel *history = baserel->fdw_private;
 	HistoryTable *table = history->table;
-	HistoryQuals base_quals;
-	HistoryQuals join_quals;
+	HistoryQuals quals;
 	List	   *outers = NIL;
-	bool		whole_key = true;
 	ListCell   *lc;
 
 	add_history_path(root, baserel, baserel->lateral_relids);
@@ -610,17 +690,15 @@ historyGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid relid)
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		bool		useful;
 
-		classify(root, baserel, table, list_make1(rinfo), &join_quals);
-		useful = join_quals.moment != NULL || join_quals.range != NULL;
+		classify(root, baserel, table, list_make1(rinfo), &quals);
+		useful = quals.moment != NULL || quals.range != NULL;
 		for (int i = 0; i < table->nkeys; i++)
-			useful = useful || join_quals.key_clauses[i] != NULL;
+			useful = useful || quals.key_clauses[i] != NULL;
 		if (useful && join_clause_is_movable_to(rinfo, baserel))
 			outers = add_parameterization(outers, baserel, rinfo->clause_relids);
 	}
 
 	/* and equalities that the planner keeps as equivalence classes */
-	classify(root, baserel, table, baserel->baserestrictinfo, &base_quals);
-	classify(root, baserel, table, baserel->joininfo, &join_quals);
 	for (int i = 0; i < table->nkeys; i++)
 	{
 		List	   *implied = NIL;
@@ -636,11 +714,12 @@ historyGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid relid)
 			if (join_clause_is_movable_to(rinfo, baserel))
 				outers = add_parameterization(outers, baserel, rinfo->clause_relids);
 		}
-		if (implied == NIL && base_quals.key_clauses[i] == NULL && join_quals.key_clauses[i] == NULL)
-			whole_key = false;
 	}
 
-	set_join_selectivity(root, baserel, history, whole_key, base_quals.moment != NULL);
+	classify(root, baserel, table, baserel->baserestrictinfo, &quals);
+	set_time_selectivity(root, baserel, history, quals.moment != NULL);
+	if (table->nkeys > 1)
+		set_key_selectivities(root, baserel, history, outers);
 
 	foreach(lc, outers)
 		add_history_path(root, baserel, lfirst(lc));

@@ -212,8 +212,14 @@ history_functions(const HistorySpec *spec)
 			moment_name = "";
 		appendStringInfo(&key_parameters, ", %s %s", quote_identifier(column->name), type);
 		appendStringInfo(&key_types, ", %s", type);
-		appendStringInfo(&key_condition, "h.%s %s $%d AND ", quote_identifier(column->name),
-						 key_equality(spec, column), k + 2);
+		appendStringInfo(&key_condition, "h.%s %s ", quote_identifier(column->name),
+						 key_equality(spec, column));
+		/* arguments take the collation of the call, the index has the column's */
+		if (OidIsValid(column->collation))
+			appendStringInfo(&key_condition, "($%d COLLATE %s) AND ", k + 2,
+							 collation_reference(column->collation));
+		else
+			appendStringInfo(&key_condition, "$%d AND ", k + 2);
 	}
 
 	for (int i = 0; i < lengthof(moment_types); i++)

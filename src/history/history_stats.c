@@ -14,12 +14,14 @@
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_statistic.h"
+#include "catalog/pg_type.h"
 #include "history/history.h"
 #include "history/versions.h"
 #include "miscadmin.h"
 #include "optimizer/plancat.h"
 #include "storage/bufmgr.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/rls.h"
@@ -214,6 +216,66 @@ may_see_statistics(const HistoryTable *table, RelOptInfo *rel, RangeTblEntry *rt
 		check_enable_rls(table->target, userid, true) != RLS_ENABLED;
 }
 
+/*
+ * As of a moment each key has one row, however many versions it has: their
+ * frequencies would make hot keys count over and over.
+ */
+static HeapTuple
+without_frequencies(HeapTuple tuple)
+{
+	HeapTuple	copy = heap_copytuple(tuple);
+	int16	   *kinds = &((Form_pg_statistic) GETSTRUCT(copy))->stakind1;
+
+	for (int i = 0; i < STATISTIC_NUM_SLOTS; i++)
+	{
+		if (kinds[i] == STATISTIC_KIND_MCV)
+			kinds[i] = 0;
+	}
+	return copy;
+}
+
+/* Deletes have NULL in all columns but the key; they are not among the rows. */
+static HeapTuple
+of_visible_rows(HeapTuple tuple, double visible)
+{
+	Relation	statistic = table_open(StatisticRelationId, AccessShareLock);
+	Form_pg_statistic form = (Form_pg_statistic) GETSTRUCT(tuple);
+	Datum		values[Natts_pg_statistic];
+	bool		nulls[Natts_pg_statistic];
+	bool		replace[Natts_pg_statistic];
+	AttStatsSlot slot;
+	HeapTuple	copy;
+
+	memset(nulls, 0, sizeof(nulls));
+	memset(replace, 0, sizeof(replace));
+
+	values[Anum_pg_statistic_stanullfrac - 1] =
+		Float4GetDatum((float4) Max(0, (form->stanullfrac - (1 - visible)) / visible));
+	replace[Anum_pg_statistic_stanullfrac - 1] = true;
+
+	if (get_attstatsslot(&slot, tuple, STATISTIC_KIND_MCV, InvalidOid, ATTSTATSSLOT_NUMBERS))
+	{
+		Datum	   *numbers = palloc(sizeof(Datum) * slot.nnumbers);
+		const int16 *kinds = &form->stakind1;
+
+		for (int i = 0; i < slot.nnumbers; i++)
+			numbers[i] = Float4GetDatum((float4) Min(1.0, slot.numbers[i] / visible));
+		for (int i = 0; i < STATISTIC_NUM_SLOTS; i++)
+		{
+			if (kinds[i] != STATISTIC_KIND_MCV)
+				continue;
+			values[Anum_pg_statistic_stanumbers1 - 1 + i] =
+				PointerGetDatum(construct_array(numbers, slot.nnumbers, FLOAT4OID, sizeof(float4),
+												true, TYPALIGN_INT));
+			replace[Anum_pg_statistic_stanumbers1 - 1 + i] = true;
+		}
+		free_attstatsslot(&slot);
+	}
+	copy = heap_modify_tuple(tuple, RelationGetDescr(statistic), values, nulls, replace);
+	table_close(statistic, AccessShareLock);
+	return copy;
+}
+
 static bool
 history_stats_hook(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attnum, VariableStatData *vardata)
 {
@@ -240,28 +302,16 @@ history_stats_hook(PlannerInfo *root, RangeTblEntry *rte, AttrNumber attnum, Var
 	if (!HeapTupleIsValid(tuple))
 		return false;
 
-	vardata->freefunc = ReleaseSysCache;
 	for (int i = 0; i < history->table->nkeys; i++)
 		is_key = is_key || history->table->keys[i].history_attnum == attnum;
+	vardata->freefunc = heap_freetuple;
 	if (is_key && history->as_of)
-	{
-		/*
-		 * As of a moment each key has one row, however many versions it has:
-		 * their frequencies would make hot keys count over and over.
-		 */
-		HeapTuple	copy = heap_copytuple(tuple);
-		int16	   *kinds = &((Form_pg_statistic) GETSTRUCT(copy))->stakind1;
-
-		ReleaseSysCache(tuple);
-		tuple = copy;
-		vardata->freefunc = heap_freetuple;
-		for (int i = 0; i < STATISTIC_NUM_SLOTS; i++)
-		{
-			if (kinds[i] == STATISTIC_KIND_MCV)
-				kinds[i] = 0;
-		}
-	}
-	vardata->statsTuple = tuple;
+		vardata->statsTuple = without_frequencies(tuple);
+	else if (!is_key && history->stats.visible < 1.0)
+		vardata->statsTuple = of_visible_rows(tuple, history->stats.visible);
+	else
+		vardata->statsTuple = heap_copytuple(tuple);
+	ReleaseSysCache(tuple);
 	vardata->acl_ok = may_see_statistics(history->table, rel, rte, attnum);
 	return true;
 }

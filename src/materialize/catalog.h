@@ -81,7 +81,6 @@ extern bool maintained_table_is_guarded(Oid target);
 /* What MaintainedTable.foreign_copy tells, of a registration's columns. */
 extern bool registration_is_copy(Oid target, int64 system_identifier, Oid database);
 extern List *maintained_table_targets(void);	/* OIDs of all of this database */
-extern List *maintained_table_targets_of_source(Oid source);
 
 /* The target whose versions, history or origins table this is; InvalidOid: none. */
 extern Oid	maintained_table_of_part(Oid relid);
