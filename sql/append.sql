@@ -110,6 +110,26 @@ SELECT sum(n) FROM thousand;
 ALTER FOREIGN TABLE thousand OPTIONS (ADD on_error 'skip');
 SELECT count(*), sum(n) FROM thousand;
 
+-- on PostgreSQL before 17 such a scan keeps its query from using parallel workers, which would be an error
+CREATE TABLE big AS SELECT g AS n FROM generate_series(1, 50000) g;
+ANALYZE big;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET client_min_messages = error;
+SELECT count(*) FROM bad JOIN big ON n = id;
+SELECT count(*) FROM big JOIN bad ON n = id;
+SELECT (SELECT count(*) FROM big), id FROM bad;
+SELECT * FROM (SELECT count(*) FROM big) b, (SELECT count(*) FROM bad) a;
+WITH b AS MATERIALIZED (SELECT count(*) FROM big) SELECT b.*, id FROM b, bad;
+SELECT count(*) FROM big WHERE n > (SELECT count(*) FROM bad);
+SELECT count(*) FROM (SELECT n FROM big WHERE n IN (SELECT id FROM bad)) x, (SELECT n FROM big OFFSET 0) y WHERE x.n = y.n;
+SET client_min_messages = warning;
+RESET min_parallel_table_scan_size;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+DROP TABLE big;
+
 -- === memory: many batches, rescans with a parameter (I07) ===
 \! test/kt create regress_append_many -p 2 --fresh
 \! seq 1 20000 | sed 's/.*/[p=0] k|{"n":&,"t":"text &"}/' | test/kt produce regress_append_many

@@ -113,6 +113,18 @@ SELECT * FROM odd;
 ALTER FOREIGN TABLE odd OPTIONS (ADD on_error 'skip');
 SELECT * FROM odd;
 
+-- === values that the format may take for a delete, or for nothing (X02, X03) ===
+\! test/kt create regress_upsert_markers -p 1 --fresh
+\! printf '%s\n' '{"id":1}|{"v":"a"}' '{"id":1}|' '{"id":2}|{"v":"b"}' '{"id":2}|null' '{"id":3}|{"v":"c"}' | test/kt produce regress_upsert_markers
+CREATE FOREIGN TABLE markers (id int OPTIONS (key 'true'), v text)
+    SERVER upsert_kafka_test OPTIONS (connector 'upsert-kafka', topic 'regress_upsert_markers', key_format 'json', value_format 'json');
+SELECT * FROM markers ORDER BY id;
+ALTER FOREIGN TABLE markers OPTIONS (ADD value_json_empty_value 'delete', ADD value_json_null_value 'delete');
+SELECT * FROM markers ORDER BY id;
+SELECT count(*) FROM markers;
+ALTER FOREIGN TABLE markers OPTIONS (SET value_json_empty_value 'ignore');
+SELECT * FROM markers ORDER BY id;
+
 -- === a bad value of an existing row (X12) ===
 \! test/kt create regress_upsert_bad -p 1 --fresh
 \! printf '%s\n' '{"id":1}|{"n":1}' '{"id":1}|{"n":"abc"}' '{"id":2}|{"n":2}' '{"id":2}|{"n":"def"}' '{"id":2}|{"n":3}' | test/kt produce regress_upsert_bad
@@ -147,6 +159,23 @@ SELECT id, v, part FROM parts ORDER BY id;
 -- a condition on the row's partition must not change which message wins
 SELECT id, v, part FROM parts WHERE part = 0 ORDER BY id;
 SELECT id, v, part FROM parts WHERE part = 1 ORDER BY id;
+
+-- random messages, against the rule in SQL: no rows, whatever fits into memory
+\! test/kt create regress_upsert_random -p 4 --fresh
+\! awk 'BEGIN { srand(11); for (i = 1; i <= 20000; i++) { k = int(rand() * 3000); p = rand() < 0.7 ? k % 4 : int(rand() * 4); t = 100000 + i + int(rand() * 3000); v = rand() < 0.3 ? "\\N" : sprintf("{\"v\":\"value %d\"}", i); printf "[p=%d ts=%d] {\"id\":%d}|%s\n", p, t, k, v } }' | test/kt produce regress_upsert_random
+CREATE FOREIGN TABLE random_state (id int OPTIONS (key 'true'), v text, part int OPTIONS (metadata 'partition'), off bigint OPTIONS (metadata 'offset'))
+    SERVER upsert_kafka_test OPTIONS (connector 'upsert-kafka', topic 'regress_upsert_random', key_format 'json', value_format 'json');
+CREATE FOREIGN TABLE random_log (id int OPTIONS (key 'true'), v text, part int OPTIONS (metadata 'partition'), off bigint OPTIONS (metadata 'offset'), ts timestamptz OPTIONS (metadata 'timestamp'), raw bytea OPTIONS (metadata 'raw_value'))
+    SERVER upsert_kafka_test OPTIONS (connector 'kafka', topic 'regress_upsert_random', key_format 'json', value_format 'json', scan_startup_mode 'earliest-offset');
+CREATE TEMP TABLE expected AS
+    SELECT id, v, part, off FROM (SELECT DISTINCT ON (id) * FROM (SELECT DISTINCT ON (id, part) * FROM random_log ORDER BY id, part, off DESC) last ORDER BY id, ts DESC, part DESC) winner WHERE raw IS NOT NULL;
+SELECT count(*) > 1500 AS many, count(*) FILTER (WHERE part <> id % 4) > 100 AS foreign_partitions FROM expected;
+(TABLE random_state EXCEPT TABLE expected) UNION ALL (TABLE expected EXCEPT TABLE random_state);
+SET work_mem = '64kB';
+(TABLE random_state EXCEPT TABLE expected) UNION ALL (TABLE expected EXCEPT TABLE random_state);
+ALTER FOREIGN TABLE random_state OPTIONS (ADD on_error 'skip');
+(TABLE random_state EXCEPT TABLE expected) UNION ALL (TABLE expected EXCEPT TABLE random_state);
+RESET work_mem;
 
 -- === more than fits into memory gives the same ===
 \! test/kt create regress_upsert_many -p 3 --fresh

@@ -37,6 +37,7 @@ struct TopicReader
 	MemoryContext cxt;
 	MemoryContext pass_cxt;		/* slices and ranges of the current pass */
 	KafkaConsumer *consumer;
+	MemoryContext consumer_cxt; /* its owner: goes with it */
 	bool		narrow;			/* of the current pass: few records are wanted */
 
 	int			npartitions;	/* -1: not open */
@@ -77,7 +78,10 @@ void
 topic_reader_release(TopicReader *reader)
 {
 	if (reader->consumer != NULL)
+	{
 		kafka_consumer_release(reader->consumer);
+		MemoryContextDelete(reader->consumer_cxt);
+	}
 	reader->consumer = NULL;
 	reader->reading = false;
 }
@@ -90,7 +94,8 @@ acquire(TopicReader *reader)
 		return;
 	topic_reader_release(reader);
 	reader->config->narrow = reader->narrow;
-	reader->consumer = kafka_consumer_acquire(reader->config, uk_queue_kb, reader->cxt);
+	reader->consumer_cxt = AllocSetContextCreate(reader->cxt, "topic consumer", ALLOCSET_SMALL_SIZES);
+	reader->consumer = kafka_consumer_acquire(reader->config, uk_queue_kb, reader->consumer_cxt);
 }
 
 void
