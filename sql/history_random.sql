@@ -47,6 +47,32 @@ WITH effective AS (
 )
 SELECT a, b, v, w, system_time FROM versions WHERE holder IS NOT NULL;
 
+-- each access path on its own, whatever the planner would make of a join
+CREATE FUNCTION whole(ts timestamptz) RETURNS SETOF t_history LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY SELECT * FROM t__as_of($1); END $$;
+CREATE FUNCTION whole_v(ts timestamptz) RETURNS TABLE (v int) LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY SELECT x.v FROM t__as_of($1) x; END $$;
+CREATE FUNCTION part(ts timestamptz, a text) RETURNS SETOF t_history LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY SELECT * FROM t__as_of($1) x WHERE x.a = $2; END $$;
+CREATE FUNCTION probe(ts timestamptz, a text, b int) RETURNS SETOF t_history LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY SELECT * FROM t__as_of($1, $2, $3); END $$;
+CREATE FUNCTION list(ts timestamptz, a text[], b int) RETURNS SETOF t_history LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY SELECT * FROM t__as_of($1) x WHERE x.a = ANY ($2) AND x.b = $3; END $$;
+CREATE FUNCTION one_key(a text, b bigint) RETURNS SETOF t_history LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY SELECT * FROM t_history x WHERE x.a = $1 AND x.b = $2; END $$;
+CREATE FUNCTION range_of_key(from_time timestamptz, to_time timestamptz, a text, b int) RETURNS SETOF t_history LANGUAGE plpgsql AS
+$$ BEGIN RETURN QUERY SELECT * FROM t__from_to($1, $2) x WHERE x.a = $3 AND x.b = $4; END $$;
+-- their plans are these
+CREATE FUNCTION access_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	RETURN plan #>> '{0,Plan,Access}';
+END $$;
+SELECT access_of('SELECT * FROM t__as_of(now())') AS whole, access_of('SELECT * FROM t__as_of(now()) WHERE a = ''k1''') AS part,
+       access_of('SELECT * FROM t__as_of(now(), ''k1'', 1)') AS probe, access_of('SELECT * FROM t_history WHERE a = ''k1'' AND b = 1') AS one_key;
+
 CREATE TABLE moments (ts timestamptz);
 CREATE FUNCTION differences(what text, got text, wanted text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -59,27 +85,29 @@ CREATE FUNCTION compare() RETURNS SETOF text LANGUAGE sql AS $$
 SELECT d FROM (VALUES
 	(differences('everything', 'SELECT * FROM t_history', 'SELECT * FROM definition')),
 	(differences('everything, no range', 'SELECT a, b, v FROM t_history', 'SELECT a, b, v FROM definition')),
-	(differences('whole table', 'SELECT m.ts, x.* FROM moments m, LATERAL t__as_of(m.ts) x',
+	(differences('whole table', 'SELECT m.ts, x.* FROM moments m, whole(m.ts) x',
 		'SELECT m.ts, d.* FROM moments m JOIN definition d ON d.system_time @> m.ts')),
-	(differences('whole table, no range', 'SELECT m.ts, x.v FROM moments m, LATERAL t__as_of(m.ts) x',
+	(differences('whole table, no range', 'SELECT m.ts, x.v FROM moments m, whole_v(m.ts) x',
 		'SELECT m.ts, d.v FROM moments m JOIN definition d ON d.system_time @> m.ts')),
-	(differences('part of a key', 'SELECT m.ts, x.* FROM moments m, t__as_of(m.ts) x WHERE x.a = ''k1''',
+	(differences('part of a key', 'SELECT m.ts, x.* FROM moments m, part(m.ts, ''k1'') x',
 		'SELECT m.ts, d.* FROM moments m JOIN definition d ON d.system_time @> m.ts WHERE d.a = ''k1''')),
-	(differences('probe', 'SELECT k.*, m.ts, x.v, x.w, x.system_time FROM moments m, keys k, LATERAL t__as_of(m.ts, k.a, k.b) x',
-		'SELECT d.a, d.b, m.ts, d.v, d.w, d.system_time FROM moments m JOIN definition d ON d.system_time @> m.ts')),
-	(differences('temporal join', 'SELECT k.*, m.ts, x.v FROM moments m CROSS JOIN keys k LEFT JOIN LATERAL t__as_of(m.ts) x USING (a, b)',
+	(differences('probe', 'SELECT m.ts, x.* FROM moments m, keys k, probe(m.ts, k.a, k.b) x',
+		'SELECT m.ts, d.* FROM moments m JOIN definition d ON d.system_time @> m.ts')),
+	(differences('temporal join', 'SELECT k.*, m.ts, x.v, x.system_time FROM moments m CROSS JOIN keys k LEFT JOIN LATERAL t__as_of(m.ts) x USING (a, b)',
+		'SELECT k.*, m.ts, d.v, d.system_time FROM moments m CROSS JOIN keys k LEFT JOIN definition d ON d.a = k.a AND d.b = k.b AND d.system_time @> m.ts')),
+	(differences('temporal join, no range', 'SELECT k.*, m.ts, x.v FROM moments m CROSS JOIN keys k LEFT JOIN LATERAL t__as_of(m.ts) x USING (a, b)',
 		'SELECT k.*, m.ts, d.v FROM moments m CROSS JOIN keys k LEFT JOIN definition d ON d.a = k.a AND d.b = k.b AND d.system_time @> m.ts')),
-	(differences('one key', 'SELECT x.* FROM keys k, t_history x WHERE x.a = k.a AND x.b = k.b::bigint', 'SELECT * FROM definition')),
+	(differences('one key', 'SELECT x.* FROM keys k, one_key(k.a, k.b) x', 'SELECT * FROM definition')),
 	(differences('between', 'SELECT m.ts, n.ts, x.* FROM moments m, moments n, t__between(m.ts, n.ts) x',
 		'SELECT m.ts, n.ts, d.* FROM moments m, moments n, definition d WHERE m.ts <= n.ts AND lower(d.system_time) <= n.ts AND coalesce(upper(d.system_time), ''infinity'') > m.ts')),
-	(differences('from to, one key', 'SELECT m.ts, n.ts, x.* FROM moments m, moments n, keys k, t__from_to(m.ts, n.ts) x WHERE (x.a, x.b) = (k.a, k.b)',
+	(differences('range of a key', 'SELECT m.ts, n.ts, x.* FROM moments m, moments n, keys k, range_of_key(m.ts, n.ts, k.a, k.b) x',
 		'SELECT m.ts, n.ts, d.* FROM moments m, moments n, definition d WHERE m.ts < n.ts AND lower(d.system_time) < n.ts AND coalesce(upper(d.system_time), ''infinity'') > m.ts')),
-	(differences('list of keys', 'SELECT m.ts, x.* FROM moments m, t__as_of(m.ts) x WHERE x.a IN (''k0'', ''k1'', ''k1'', NULL) AND x.b = 1',
+	(differences('list of keys', 'SELECT m.ts, x.* FROM moments m, list(m.ts, ''{k0,k1,k1,NULL}'', 1) x',
 		'SELECT m.ts, d.* FROM moments m JOIN definition d ON d.system_time @> m.ts WHERE d.a IN (''k0'', ''k1'') AND d.b = 1'))
 ) AS c (d) WHERE d IS NOT NULL
 $$;
 CREATE VIEW keys AS SELECT DISTINCT a, b FROM t__versions UNION SELECT 'none', 0;
--- parameterized paths, not hash joins
+-- joins probe
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET jit = off;
@@ -105,10 +133,11 @@ SELECT compare();
 
 DROP VIEW definition, keys;
 DROP TABLE moments;
+DROP FUNCTION whole, whole_v, part, probe, list, one_key, range_of_key;
 SELECT upsert_kafka.drop('t');
 DROP FOREIGN TABLE t_topic;
 DROP SERVER random_kafka;
-DROP FUNCTION fill, differences, compare;
+DROP FUNCTION fill, differences, compare, access_of;
 DROP SCHEMA random;
 ALTER SYSTEM RESET upsert_kafka.workers;
 SELECT pg_reload_conf();
