@@ -249,6 +249,17 @@ registration_lock(Oid target)
 	AcceptInvalidationMessages();
 }
 
+void
+maintained_table_lock_privileges(Oid target)
+{
+	LOCKTAG		tag;
+
+	catalog_ids_require();
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, catalog_ids.maintained_table, target, 2);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	AcceptInvalidationMessages();
+}
+
 /* --- registrations ------------------------------------------------------------ */
 
 /* A copy of the row with this target, or NULL; rel is one of our catalogs. */

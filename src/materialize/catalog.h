@@ -157,6 +157,9 @@ extern void message_errors_supersede(Oid target, const char *key_text, int32 par
  */
 extern bool maintained_table_lock(Oid target, bool nowait);
 
+/* One GRANT or REVOKE at a time on a table and its history; to the end of the transaction. */
+extern void maintained_table_lock_privileges(Oid target);
+
 /* True while apply itself writes: the guard trigger lets it pass. */
 extern bool apply_in_progress;
 
