@@ -619,6 +619,9 @@ targets_where(int column, Oid value)
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
+
+	/* where rows lie in the heap is nothing to depend on */
+	list_sort(targets, list_oid_cmp);
 	return targets;
 }
 
