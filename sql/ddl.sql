@@ -121,6 +121,12 @@ DROP TABLE yours;
 -- pg_restore --clean drops the triggers first, and everything else one by one
 DROP TRIGGER upsert_kafka_guard ON p;
 SELECT target, state FROM upsert_kafka.tables ORDER BY target::text;
+-- disabled is as good as dropped
+ALTER TABLE ddl3.t DISABLE TRIGGER upsert_kafka_guard;
+SELECT state FROM upsert_kafka.tables WHERE target = 'ddl3.t'::regclass;
+SELECT upsert_kafka.resume('ddl3.t');
+ALTER TABLE ddl3.t ENABLE TRIGGER upsert_kafka_guard;
+SELECT state FROM upsert_kafka.tables WHERE target = 'ddl3.t'::regclass;
 ALTER TABLE p DROP CONSTRAINT plain_pkey;
 DROP TABLE p__origins;
 -- .. and makes them last; then what must follow follows again

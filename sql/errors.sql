@@ -62,15 +62,27 @@ CREATE FOREIGN TABLE domains (n small, off bigint OPTIONS (metadata 'offset')) S
     OPTIONS (connector 'kafka', topic 'regress_errors', value_format 'json', scan_startup_mode 'earliest-offset', on_error 'skip');
 SELECT count(*), min(n), max(n) FROM domains;
 
--- === rights ===
+-- === rights: the mapping is that of the user whose query it is, through a view that of its owner ===
+CREATE SERVER errors_mapped FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers :'broker', timeout '1000');
+CREATE FOREIGN TABLE mapped (n int, part int OPTIONS (metadata 'partition')) SERVER errors_mapped
+    OPTIONS (connector 'kafka', topic 'regress_errors', value_format 'json', scan_startup_mode 'earliest-offset');
+CREATE ROLE regress_errors_owner;
 CREATE ROLE regress_errors_user;
-GRANT SELECT ON log TO regress_errors_user;
+-- the broker of this test knows no SASL: who has this mapping cannot connect
+CREATE USER MAPPING FOR regress_errors_owner SERVER errors_mapped
+    OPTIONS ("security.protocol" 'sasl_plaintext', "sasl.mechanisms" 'PLAIN', sasl_username 'a', sasl_password 'b');
+GRANT SELECT ON mapped TO regress_errors_owner, regress_errors_user;
+CREATE VIEW mapped_view AS SELECT * FROM mapped;
+ALTER VIEW mapped_view OWNER TO regress_errors_owner;
+GRANT SELECT ON mapped_view TO regress_errors_user;
 SET ROLE regress_errors_user;
-SELECT n FROM log WHERE part = 0;
+SELECT n FROM mapped WHERE part = 0;
+SELECT code IN ('08001', '08006', '28000') AS refused, in_time FROM fails('SELECT * FROM mapped_view', '3 s');
 SELECT * FROM missing;
 RESET ROLE;
-DROP OWNED BY regress_errors_user;
-DROP ROLE regress_errors_user;
+DROP VIEW mapped_view;
+DROP SERVER errors_mapped CASCADE;
+DROP ROLE regress_errors_owner, regress_errors_user;
 
 DROP FUNCTION fails(text, interval), threads();
 DROP SERVER errors_kafka CASCADE;

@@ -67,7 +67,7 @@
 /* 16 keeps the user whose rights count in the plan node, before it is in the range table */
 #if PG_VERSION_NUM >= 160000
 #define foreign_scan_user(plan, estate) \
-	(OidIsValid((plan)->checkAsUser) ? (plan)->checkAsUser : GetUserId())
+	((void) (estate), OidIsValid((plan)->checkAsUser) ? (plan)->checkAsUser : GetUserId())
 #else
 #define foreign_scan_user(plan, estate) \
 	(OidIsValid(exec_rt_fetch((plan)->scan.scanrelid, estate)->checkAsUser) ? \

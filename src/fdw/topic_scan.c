@@ -330,7 +330,6 @@ void
 topicBeginForeignScan(ForeignScanState *node, int eflags)
 {
 	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
-	EState	   *estate = node->ss.ps.state;
 	TopicScanState *state = palloc0(sizeof(TopicScanState));
 	List	   *members = (List *) list_nth(plan->fdw_private, TOPIC_PLAN_WANTED);
 	Bitmapset  *wanted = NULL;
@@ -349,7 +348,7 @@ topicBeginForeignScan(ForeignScanState *node, int eflags)
 	/* below a parameter the executor gives no notice of rescans */
 	rewindable = (eflags & EXEC_FLAG_REWIND) != 0 || !bms_is_empty(plan->scan.plan.allParam);
 	state->scan = topic_scan_create(node->ss.ss_currentRelation, wanted,
-									foreign_scan_user(plan, estate), rewindable);
+									foreign_scan_user(plan, node->ss.ps.state), rewindable);
 	state->conditions = (List *) list_nth(plan->fdw_private, TOPIC_PLAN_CONDITIONS);
 	state->expr_states = ExecInitExprList(plan->fdw_exprs, (PlanState *) node);
 	node->fdw_state = state;

@@ -72,10 +72,12 @@ extern MaintainedTable *maintained_table_get(Oid target);
 extern MaintainedTable *maintained_table_read(Oid target);
 
 /*
- * Has the current table its guard trigger?  pg_dump makes triggers last and
- * --clean drops them first, so a table without it is being restored or taken
- * apart: nothing is applied to it, and no DDL on it is refused or followed.
+ * Has the current table its guard trigger, and is it enabled?  pg_dump makes triggers
+ * last and --clean drops them first, so a table without it is being restored
+ * or taken apart: nothing is applied to it, and no DDL on it is refused or
+ * followed.
  */
+#define GUARD_TRIGGER	"upsert_kafka_guard"
 extern bool maintained_table_is_guarded(Oid target);
 
 /* What MaintainedTable.foreign_copy tells, of a registration's columns. */

@@ -115,8 +115,15 @@ follow_relations(List *targets, Node *command)
 		Oid			target = lfirst_oid(lc);
 		MaintainedTable *table = maintained_table_get(target);
 
-		if (table == NULL || !maintained_table_is_guarded(target))
+		if (table == NULL)
 			continue;
+		if (!maintained_table_is_guarded(target))
+		{
+			/* perhaps it was until now: apply stops */
+			if (list_member_oid(altered, target))
+				worker_wake_on_commit();
+			continue;
+		}
 		/* ATTACH PARTITION is reported as the parent */
 		if (get_rel_relispartition(target))
 			follow_refuse_partition(table);

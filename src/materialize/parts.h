@@ -14,9 +14,6 @@
 #include "lib/stringinfo.h"
 #include "materialize/catalog.h"
 
-/* the trigger that refuses DML; a table without it is not looked after (catalog.h) */
-#define GUARD_TRIGGER	"upsert_kafka_guard"
-
 typedef struct PartNames
 {
 	char	   *versions;
