@@ -67,7 +67,7 @@
 /* 16 keeps the user whose rights count in the plan node, before it is in the range table */
 #if PG_VERSION_NUM >= 160000
 #define foreign_scan_user(plan, estate) \
-	(OidIsValid((plan)->checkAsUser) ? (plan)->checkAsUser : GetUserId())
+	((void) (estate), OidIsValid((plan)->checkAsUser) ? (plan)->checkAsUser : GetUserId())
 #else
 #define foreign_scan_user(plan, estate) \
 	(OidIsValid(exec_rt_fetch((plan)->scan.scanrelid, estate)->checkAsUser) ? \
@@ -101,9 +101,6 @@
 #else
 #define sampler_random_fract_compat(state) sampler_random_fract(state)
 #endif
-
-/* 17 allows internal subtransactions while parallel workers run */
-#define SUBTRANSACTION_IN_PARALLEL_MODE_compat (PG_VERSION_NUM >= 170000)
 
 /* 18 lets a caller ask for space in front of a minimal tuple */
 #if PG_VERSION_NUM >= 180000

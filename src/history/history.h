@@ -10,7 +10,6 @@
 #define UK_HISTORY_H
 
 #include "access/attnum.h"
-#include "commands/explain.h"
 #include "foreign/fdwapi.h"
 #include "nodes/pathnodes.h"
 #include "utils/relcache.h"
@@ -133,6 +132,6 @@ extern void history_scan_counts(ForeignScanState *node, int64 *probes, int64 *ro
 
 /* === history_explain.c ==================================================== */
 
-extern void historyExplainForeignScan(ForeignScanState *node, ExplainState *es);
+extern void historyExplainForeignScan(ForeignScanState *node, struct ExplainState *es);
 
 #endif							/* UK_HISTORY_H */

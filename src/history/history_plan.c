@@ -808,6 +808,24 @@ wanted_columns(PlannerInfo *root, RelOptInfo *rel, const HistoryTable *table, Re
 	return columns;
 }
 
+/* Bare clauses with our column on the left, as index conditions read. */
+static List *
+column_first(PlannerInfo *root, RelOptInfo *rel, List *rinfos)
+{
+	List	   *clauses = NIL;
+	ListCell   *lc;
+
+	foreach(lc, extract_actual_clauses(rinfos, false))
+	{
+		OpExpr	   *op = copyObject(lfirst(lc));
+
+		if (IsA(op, OpExpr) && !bms_is_member(rel->relid, pull_varnos(root, linitial(op->args))))
+			CommuteOpExpr(op);
+		clauses = lappend(clauses, op);
+	}
+	return clauses;
+}
+
 ForeignScan *
 historyGetForeignPlan(PlannerInfo *root, RelOptInfo *baserel, Oid relid, ForeignPath *best_path,
 					  List *tlist, List *scan_clauses, Plan *outer_plan)
@@ -823,7 +841,7 @@ historyGetForeignPlan(PlannerInfo *root, RelOptInfo *baserel, Oid relid, Foreign
 
 	classify(root, baserel, table, scan_clauses, &quals);
 	exact = exact_clauses(&quals);
-	recheck_exprs = extract_actual_clauses(exact, false);
+	recheck_exprs = column_first(root, baserel, exact);
 	local_exprs = extract_actual_clauses(list_difference_ptr(scan_clauses, exact), false);
 
 	for (int i = 0; i < quals.nprefix; i++)

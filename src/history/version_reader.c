@@ -33,11 +33,12 @@
 #include "utils/timestamp.h"
 
 /*
- * Index entries of one key that a snapshot steps over before it descends anew: about a
- * page of them.  Within a page steps are cheap, and a descent reads another
- * page.
+ * Index entries of one key that a snapshot steps over before it descends anew.
+ * At first about a page of them, since a descent reads another page; fewer
+ * while keys turn out to be longer than that.
  */
-#define STEPS_BEFORE_JUMP	200
+#define MAX_STEPS	200
+#define MIN_STEPS	8
 
 /*
  * How far from a moment its boundary is looked for first.  An index scan
@@ -92,7 +93,9 @@ struct VersionReader
 	IndexTuple	jump_entry;		/* what the scan keys of the last jump point into */
 	bool		have_entry;
 	bool		answered;		/* its version is found, or there is none */
+	bool		later_seen;		/* it has entries after the moment */
 	int			steps;			/* over entries of it since the last descent */
+	int			step_limit;
 	ScanKeyData jump_keys[INDEX_MAX_KEYS];	/* members of the row comparison */
 
 	/*
@@ -194,19 +197,28 @@ moment_key(VersionReader *reader, ScanKey key, StrategyNumber strategy, RegProce
 						   procedure, TimestampTzGetDatum(moment));
 }
 
-/* A window missed what a probe without it then found, or not ('distance' away). */
+/*
+ * Learn from a search.  A miss costs a second descent, be there nothing at all
+ * or something farther away.
+ */
 static void
-window_adapt(Window *window, bool missed, TimestampTz distance)
+window_adapt(Window *window, bool missed)
 {
 	if (!window->set)
-	{
-		window->set = true;
-		window->width = 4.0 * distance + 1;
-	}
-	else if (missed)
+		return;
+	if (missed)
 		window->width = Min(window->width * 2, MAX_WINDOW);
 	else
 		window->width -= window->width / 64;
+}
+
+/* The first distance found sets the scale. */
+static void
+window_begin(Window *window, TimestampTz distance)
+{
+	if (!window->set)
+		window->width = 4.0 * distance + 1;
+	window->set = true;
 }
 
 /* The moment a window before (sign -1) or after (+1) another; false: no bound. */
@@ -320,6 +332,7 @@ find_to(VersionReader *reader, const ScanKeyData *row_keys, const Boundary *boun
 	int			nkeys = reader->table->nkeys;
 	TimestampTz bound;
 	bool		bounded = window_bound(&reader->ahead, boundary->valid_from, 1, &bound);
+	bool		missed = false;
 
 	memcpy(keys, row_keys, sizeof(ScanKeyData) * nkeys);
 	moment_key(reader, &keys[nkeys], BTGreaterStrategyNumber, F_TIMESTAMPTZ_GT, boundary->valid_from);
@@ -348,25 +361,30 @@ find_to(VersionReader *reader, const ScanKeyData *row_keys, const Boundary *boun
 		ExecClearTuple(reader->period_slot);
 		if (have_candidate && !same_holder(&candidate, boundary))
 		{
-			window_adapt(&reader->ahead, reader->ahead.set && !bounded,
-						 candidate.valid_from - boundary->valid_from);
+			if (!missed)
+				window_adapt(&reader->ahead, false);
+			window_begin(&reader->ahead, candidate.valid_from - boundary->valid_from);
 			*to = candidate.valid_from;
 			return true;
 		}
 		if (!bounded)
 			return false;
+		window_adapt(&reader->ahead, true);
+		missed = true;
 		bounded = false;
 	}
 }
 
+/* have_later: the key may have boundaries after this one. */
 static void
-fill_period(VersionReader *reader, TupleTableSlot *slot, const Boundary *boundary, Version *version)
+fill_period(VersionReader *reader, TupleTableSlot *slot, const Boundary *boundary, bool have_later,
+			Version *version)
 {
 	ScanKeyData row_keys[INDEX_MAX_KEYS];
 
 	key_of_row(reader, slot, row_keys);
 	version->from = find_from(reader, row_keys, boundary);
-	version->unbounded = !find_to(reader, row_keys, boundary, &version->to);
+	version->unbounded = !have_later || !find_to(reader, row_keys, boundary, &version->to);
 }
 
 /* === one probe ============================================================= */
@@ -394,22 +412,19 @@ next_probe(VersionReader *reader, bool want_period, Version *version)
 		found = next_row(reader, descend(reader, &reader->window_scan, keys, nkeys + 2),
 						 BackwardScanDirection, reader->out, &boundary);
 	}
+	window_adapt(&reader->back, bounded && !found);
 	if (!found)
-	{
 		found = next_row(reader, descend(reader, &reader->scan, keys, nkeys + 1),
 						 BackwardScanDirection, reader->out, &boundary);
-		bounded = false;
-	}
 	if (!found)
 		return false;
-	window_adapt(&reader->back, reader->back.set && !bounded,
-				 condition->moment - boundary.valid_from);
+	window_begin(&reader->back, condition->moment - boundary.valid_from);
 	if (!boundary.has_row)
 		return false;
 
 	version->slot = reader->out;
 	if (want_period)
-		fill_period(reader, reader->out, &boundary, version);
+		fill_period(reader, reader->out, &boundary, true, version);
 	return true;
 }
 
@@ -488,6 +503,7 @@ jump(VersionReader *reader)
 	keys[condition->nkeys].sk_argument = PointerGetDatum(members);
 
 	reader->pass = descend(reader, &reader->jump_scan, keys, condition->nkeys + 1);
+	reader->step_limit = Max(reader->step_limit / 2, MIN_STEPS);
 	reader->steps = 0;
 }
 
@@ -513,34 +529,39 @@ next_snapshot(VersionReader *reader, bool want_period, Version *version)
 			reader->steps++;
 		else
 		{
+			/* walked to the end of a key: it was short enough */
+			if (reader->steps > 0)
+				reader->step_limit = Min(reader->step_limit * 2, MAX_STEPS);
 			memcpy(reader->entry, entry, IndexTupleSize(entry));
 			reader->have_entry = true;
 			reader->answered = false;
+			reader->later_seen = false;
 			reader->steps = 0;
 		}
 
-		if (reader->answered ||
+		if (!reader->answered &&
 			DatumGetTimestampTz(index_getattr(entry, reader->table->nkeys + 1, desc, &isnull)) >
 			condition->moment)
+			reader->later_seen = true;
+		else if (!reader->answered)
 		{
-			if (reader->steps >= STEPS_BEFORE_JUMP)
-				jump(reader);
-			continue;
+			if (!index_fetch_heap(reader->pass, reader->out))
+				continue;		/* not visible to us */
+			reader->rows++;
+			reader->answered = true;
+			reader->steps = 0;
+			read_boundary(reader, reader->out, &boundary);
+			if (!boundary.has_row)
+				continue;
+
+			version->slot = reader->out;
+			if (want_period)
+				fill_period(reader, reader->out, &boundary, reader->later_seen, version);
+			return true;
 		}
 
-		if (!index_fetch_heap(reader->pass, reader->out))
-			continue;			/* not visible to us */
-		reader->rows++;
-		reader->answered = true;
-		reader->steps = 0;
-		read_boundary(reader, reader->out, &boundary);
-		if (!boundary.has_row)
-			continue;
-
-		version->slot = reader->out;
-		if (want_period)
-			fill_period(reader, reader->out, &boundary, version);
-		return true;
+		if (reader->steps >= reader->step_limit)
+			jump(reader);
 	}
 	return false;
 }
@@ -732,6 +753,7 @@ version_reader_start(VersionReader *reader, const VersionCondition *condition)
 			reader->have_entry = false;
 			reader->answered = false;
 			reader->steps = 0;
+			reader->step_limit = MAX_STEPS;
 			reader->pass = descend(reader, &reader->scan, keys, nkeys);
 			break;
 		case HISTORY_VERSIONS:

@@ -18,6 +18,7 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "commands/trigger.h"
@@ -248,6 +249,17 @@ registration_lock(Oid target)
 	AcceptInvalidationMessages();
 }
 
+void
+maintained_table_lock_privileges(Oid target)
+{
+	LOCKTAG		tag;
+
+	catalog_ids_require();
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, catalog_ids.maintained_table, target, 2);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	AcceptInvalidationMessages();
+}
+
 /* --- registrations ------------------------------------------------------------ */
 
 /* A copy of the row with this target, or NULL; rel is one of our catalogs. */
@@ -300,7 +312,25 @@ registration_is_copy(Oid target, int64 system_identifier, Oid database)
 bool
 maintained_table_is_guarded(Oid target)
 {
-	return OidIsValid(get_trigger_oid(target, GUARD_TRIGGER, true));
+	Relation	rel = table_open(TriggerRelationId, AccessShareLock);
+	NameData	name;
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		guarded;
+
+	namestrcpy(&name, GUARD_TRIGGER);
+	ScanKeyInit(&keys[0], Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(target));
+	ScanKeyInit(&keys[1], Anum_pg_trigger_tgname, BTEqualStrategyNumber, F_NAMEEQ,
+				NameGetDatum(&name));
+	scan = systable_beginscan(rel, TriggerRelidNameIndexId, true, NULL, 2, keys);
+	tuple = systable_getnext(scan);
+	guarded = HeapTupleIsValid(tuple) &&
+		((Form_pg_trigger) GETSTRUCT(tuple))->tgenabled != TRIGGER_DISABLED;
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return guarded;
 }
 
 MaintainedTable *
@@ -619,6 +649,9 @@ targets_where(int column, Oid value)
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
+
+	/* the order of the heap changes with every update */
+	list_sort(targets, list_oid_cmp);
 	return targets;
 }
 

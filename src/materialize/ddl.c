@@ -29,6 +29,7 @@
 #include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(upsert_kafka_follow_ddl);
+PG_FUNCTION_INFO_V1(upsert_kafka_before_grant);
 PG_FUNCTION_INFO_V1(upsert_kafka_follow_drop);
 PG_FUNCTION_INFO_V1(upsert_kafka_refuse_dml);
 
@@ -59,7 +60,45 @@ relation_oids_of(const char *sql, List **result)
 	ddl_session_leave(guc_level);
 }
 
-/* GRANT and REVOKE do not tell on which tables they were. */
+/*
+ * The maintained tables that a GRANT or REVOKE is about, by themselves or by one of
+ * their parts.  From the parse tree: the event does not tell.
+ */
+static List *
+granted_targets(GrantStmt *stmt, List *targets)
+{
+	List	   *relids = NIL;
+	List	   *namespaces = NIL;
+	List	   *result = NIL;
+	ListCell   *lc;
+
+	if (stmt->objtype != OBJECT_TABLE)
+		return NIL;
+	foreach(lc, stmt->objects)
+	{
+		if (stmt->targtype == ACL_TARGET_OBJECT)
+		{
+			Oid			relid = RangeVarGetRelid(lfirst_node(RangeVar, lc), NoLock, true);
+
+			if (OidIsValid(relid))
+				relids = lappend_oid(relids, relid);
+		}
+		else if (stmt->targtype == ACL_TARGET_ALL_IN_SCHEMA)
+			namespaces = lappend_oid(namespaces, get_namespace_oid(strVal(lfirst(lc)), true));
+	}
+	foreach(lc, targets)
+	{
+		MaintainedTable *table = maintained_table_get(lfirst_oid(lc));
+
+		if (table != NULL &&
+			(list_member_oid(relids, table->target) || list_member_oid(relids, table->history) ||
+			 list_member_oid(relids, table->versions) || list_member_oid(relids, table->origins) ||
+			 list_member_oid(namespaces, get_rel_namespace(table->target))))
+			result = lappend_oid(result, table->target);
+	}
+	return result;
+}
+
 static void
 follow_privileges(List *targets)
 {
@@ -92,31 +131,26 @@ follow_schema_rename(List *targets, const char *schema)
 }
 
 static void
-follow_relations(List *targets, Node *command)
+follow_relations(List *targets, Node *command, List *altered)
 {
-	List	   *altered = NIL;
 	ListCell   *lc;
 
 	relation_oids_of("SELECT objid FROM pg_catalog.pg_event_trigger_ddl_commands()"
 					 " WHERE classid = 'pg_catalog.pg_class'::pg_catalog.regclass", &altered);
-
-	/* CREATE TRIGGER is reported as the trigger, not as the table */
-	if (IsA(command, CreateTrigStmt))
-	{
-		CreateTrigStmt *stmt = (CreateTrigStmt *) command;
-
-		if (strcmp(stmt->trigname, GUARD_TRIGGER) != 0)
-			return;
-		altered = list_make1_oid(RangeVarGetRelid(stmt->relation, NoLock, true));
-	}
-
 	foreach(lc, targets)
 	{
 		Oid			target = lfirst_oid(lc);
 		MaintainedTable *table = maintained_table_get(target);
 
-		if (table == NULL || !maintained_table_is_guarded(target))
+		if (table == NULL)
 			continue;
+		if (!maintained_table_is_guarded(target))
+		{
+			/* perhaps it was until now: apply stops */
+			if (list_member_oid(altered, target))
+				worker_wake_on_commit();
+			continue;
+		}
 		/* ATTACH PARTITION is reported as the parent */
 		if (get_rel_relispartition(target))
 			follow_refuse_partition(table);
@@ -136,13 +170,44 @@ follow_relations(List *targets, Node *command)
 	}
 }
 
+/* 'named': what the command is about, where the event does not tell */
+static void
+follow_command(Node *command, List *targets, List *named)
+{
+	int			guc_level = ddl_session_enter();
+
+	if (IsA(command, GrantStmt))
+		follow_privileges(named);
+	else if (IsA(command, RenameStmt) && ((RenameStmt *) command)->renameType == OBJECT_SCHEMA)
+		follow_schema_rename(targets, ((RenameStmt *) command)->newname);
+	else
+		follow_relations(targets, command, named);
+	ddl_session_leave(guc_level);
+}
+
+/* Our own ALTERs are not followed. */
+static void
+follow_once(Node *command, List *targets, List *named)
+{
+	following = true;
+	PG_TRY();
+	{
+		follow_command(command, targets, named);
+	}
+	PG_FINALLY();
+	{
+		following = false;
+	}
+	PG_END_TRY();
+}
+
 Datum
 upsert_kafka_follow_ddl(PG_FUNCTION_ARGS)
 {
 	EventTriggerData *event;
 	Node	   *command;
 	List	   *targets;
-	int			guc_level;
+	List	   *named = NIL;
 
 	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
 		ereport(ERROR,
@@ -156,26 +221,50 @@ upsert_kafka_follow_ddl(PG_FUNCTION_ARGS)
 	if (targets == NIL)
 		PG_RETURN_NULL();
 
-	following = true;
-	PG_TRY();
+	/* names of the command mean what they mean under its own search_path */
+	if (IsA(command, GrantStmt))
 	{
-		guc_level = ddl_session_enter();
-		if (IsA(command, GrantStmt))
-		{
-			if (((GrantStmt *) command)->objtype == OBJECT_TABLE)
-				follow_privileges(targets);
-		}
-		else if (IsA(command, RenameStmt) && ((RenameStmt *) command)->renameType == OBJECT_SCHEMA)
-			follow_schema_rename(targets, ((RenameStmt *) command)->newname);
-		else
-			follow_relations(targets, command);
-		ddl_session_leave(guc_level);
+		named = granted_targets((GrantStmt *) command, targets);
+		if (named == NIL)
+			PG_RETURN_NULL();
 	}
-	PG_FINALLY();
+	else if (IsA(command, CreateTrigStmt))
 	{
-		following = false;
+		CreateTrigStmt *stmt = (CreateTrigStmt *) command;
+
+		/* reported as the trigger, not as its table */
+		if (strcmp(stmt->trigname, GUARD_TRIGGER) != 0)
+			PG_RETURN_NULL();
+		named = list_make1_oid(RangeVarGetRelid(stmt->relation, NoLock, true));
 	}
-	PG_END_TRY();
+
+	follow_once(command, targets, named);
+	PG_RETURN_NULL();
+}
+
+/*
+ * A GRANT on a table changes its history, too.  Those on the two must not meet, as they
+ * do in pg_restore --jobs: catalog rows that are updated at the same time are an
+ * error.
+ */
+Datum
+upsert_kafka_before_grant(PG_FUNCTION_ARGS)
+{
+	EventTriggerData *event;
+	List	   *targets;
+	ListCell   *lc;
+
+	if (!CALLED_AS_EVENT_TRIGGER(fcinfo))
+		ereport(ERROR,
+				(errcode(ERRCODE_E_R_I_E_EVENT_TRIGGER_PROTOCOL_VIOLATED),
+				 errmsg("function \"before_grant\" was not called by an event trigger")));
+	event = (EventTriggerData *) fcinfo->context;
+	if (creating_extension || IsBinaryUpgrade || !IsA(event->parsetree, GrantStmt) ||
+		(targets = maintained_table_targets()) == NIL)
+		PG_RETURN_NULL();
+
+	foreach(lc, granted_targets((GrantStmt *) event->parsetree, targets))
+		maintained_table_lock_privileges(lfirst_oid(lc));
 	PG_RETURN_NULL();
 }
 

@@ -12,6 +12,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "history/versions.h"
 #include "materialize/follow.h"
 #include "materialize/parts.h"
@@ -515,6 +516,24 @@ follow_part(const MaintainedTable *table, Oid relid)
 				 errhint("Alter \"%s\"; what belongs to it follows.", get_rel_name(table->target))));
 }
 
+static void
+check_event_time(const MaintainedTable *table, List *source)
+{
+	Form_pg_attribute att;
+	Oid			type;
+
+	if (table->event_time == NULL)
+		return;
+	att = find_column(source, table->event_time);
+	type = att != NULL ? getBaseType(att->atttypid) : InvalidOid;
+	if (type != TIMESTAMPTZOID && type != TIMESTAMPOID)
+		ereport(ERROR,
+				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
+				 errmsg("cannot %s column \"%s\" of foreign table \"%s\" because it is the event time of maintained table \"%s\"",
+						att == NULL ? "drop" : "change the type of", table->event_time,
+						get_rel_name(table->source), get_rel_name(table->target))));
+}
+
 void
 follow_source(MaintainedTable *table, Node *command)
 {
@@ -548,11 +567,7 @@ follow_source(MaintainedTable *table, Node *command)
 							 get_rel_name(table->target)) :
 					 errhint("Add a column, to both tables.")));
 	}
-	if (table->event_time != NULL && find_column(source, table->event_time) == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST),
-				 errmsg("cannot drop column \"%s\" of foreign table \"%s\" because it is the event time of maintained table \"%s\"",
-						table->event_time, get_rel_name(table->source), get_rel_name(table->target))));
+	check_event_time(table, source);
 
 	/* the functions know the time zone, an option of the source */
 	if (alters(command, AT_GenericOptions, NULL))

@@ -127,12 +127,13 @@ stream_next(MessageStream *stream)
 		stream->values[map->sources[i]] =
 			heap_getattr(tuple, i + 1, desc, &stream->isnull[map->sources[i]]);
 
-	op = DatumGetChar(heap_getattr(tuple, ++column, desc, &null));
+	/* heap_getattr is a macro on 14 and looks at its arguments more than once */
+	op = DatumGetChar(heap_getattr(tuple, column + 1, desc, &null));
 	change->kind = VERSION_OP_HAS_ROW(op) ? ROW_INSERT : ROW_DELETE;
-	change->partition = DatumGetInt32(heap_getattr(tuple, ++column, desc, &null));
-	change->offset = DatumGetInt64(heap_getattr(tuple, ++column, desc, &null));
-	change->event_time = DatumGetTimestampTz(heap_getattr(tuple, ++column, desc, &null));
-	value = heap_getattr(tuple, ++column, desc, &null);
+	change->partition = DatumGetInt32(heap_getattr(tuple, column + 2, desc, &null));
+	change->offset = DatumGetInt64(heap_getattr(tuple, column + 3, desc, &null));
+	change->event_time = DatumGetTimestampTz(heap_getattr(tuple, column + 4, desc, &null));
+	value = heap_getattr(tuple, column + 5, desc, &null);
 	change->timestamp = null ? -1 : (DatumGetTimestampTz(value) - kafka_timestamp(0)) / 1000;
 	change->values = stream->values;
 	change->isnull = stream->isnull;

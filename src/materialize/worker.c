@@ -494,6 +494,8 @@ report_idle(void)
 	if (list_length(served) == 1)
 		pgstat_report_activity(STATE_IDLE,
 							   psprintf("following %s", ((ServedTable *) linitial(served))->name));
+	else if (served == NIL)
+		pgstat_report_activity(STATE_IDLE, "waiting for tables to be loaded");
 	else
 		pgstat_report_activity(STATE_IDLE, psprintf("following %d tables", list_length(served)));
 }
