@@ -27,6 +27,9 @@ SELECT kind, count(*) FROM changes GROUP BY kind ORDER BY kind;
 -- conditions look at changes
 SELECT kind, id, v FROM changes WHERE kind = '-D';
 
+EXPLAIN (COSTS OFF) SELECT kind, id, v FROM changes WHERE id = 2 AND v IS NOT NULL;
+SELECT kind, id, v FROM changes WHERE id = 2;
+
 -- === a key in several partitions ===
 \! test/kt create regress_changelog_parts -p 3 --fresh
 \o |test/kt produce regress_changelog_parts

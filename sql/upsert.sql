@@ -201,6 +201,31 @@ SELECT count(*) FROM many WHERE headers->0->>'value' = CASE WHEN n < 0 THEN 'aga
 -- once and again: a rescan does not read the topic again
 SELECT sum(s) FROM generate_series(1, 3) g, LATERAL (SELECT sum(n) + g * 0 AS s FROM many WHERE n <> g OFFSET 0) x;
 RESET work_mem;
+-- who asks for one key does not keep the others: nothing is spilled
+SELECT id, n, headers->0->>'name' AS header FROM many WHERE id = 15001;
+SET work_mem = '64kB';
+SELECT spilled('SELECT n, t FROM many WHERE id = 15001'), spilled('SELECT n, t FROM many WHERE id + 0 = 15001') AS otherwise;
+RESET work_mem;
+SELECT id, n FROM many WHERE 9 = id;
+SELECT id, n FROM many WHERE id = 2::bigint;
+SELECT id, n FROM many WHERE id = 5::numeric;
+SELECT id, n FROM many WHERE id = NULL::int;
+SELECT id, n FROM many WHERE id = 1 AND id = 3;
+PREPARE one_key(bigint) AS SELECT id, n FROM many WHERE id = $1;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE one_key(7);
+EXECUTE one_key(7);
+EXECUTE one_key(99);
+EXECUTE one_key(NULL);
+RESET plan_cache_mode;
+DEALLOCATE one_key;
+-- but a value that changes from row to row must not make every rescan read the topic again
+EXPLAIN (COSTS OFF) SELECT g, (SELECT n FROM many WHERE id = g) FROM generate_series(1, 3) g;
+SELECT g, (SELECT n FROM many WHERE id = g) FROM generate_series(1, 3) g;
+SELECT * FROM spelling WHERE region = 'eu';
+SELECT k, v FROM raw WHERE k = 'k1' COLLATE "POSIX";
+SELECT count(*) FROM numbers WHERE n = 1;
+SELECT count(*) FROM numbers_varbit WHERE n = '101' AND v = 'c';
 -- two scans of one query, and a cursor in the middle of another
 BEGIN;
 DECLARE c CURSOR FOR SELECT id FROM many ORDER BY id;

@@ -33,6 +33,7 @@ struct Normalizer
 	const TopicTable *table;
 	ChangeDecoder *key_decoder;
 	ChangeDecoder *decoder;
+	KeyFilter  *filter;
 	const Bitmapset *wanted;
 	bool		headers;
 	bool		rewindable;
@@ -75,7 +76,7 @@ struct Normalizer
 Normalizer *
 normalizer_create(const TopicTable *table, TupleDesc desc,
 				  ChangeDecoder *key_decoder, ChangeDecoder *decoder,
-				  const Bitmapset *wanted, bool headers, bool rewindable)
+				  KeyFilter *filter, const Bitmapset *wanted, bool headers, bool rewindable)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "changelog", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
@@ -85,6 +86,7 @@ normalizer_create(const TopicTable *table, TupleDesc desc,
 	normalizer->table = table;
 	normalizer->key_decoder = key_decoder;
 	normalizer->decoder = decoder;
+	normalizer->filter = filter;
 	normalizer->wanted = wanted;
 	normalizer->headers = headers;
 	normalizer->rewindable = rewindable;
@@ -152,6 +154,8 @@ add_message(Normalizer *normalizer, const KafkaRecord *record, const Datum *valu
 
 	for (int i = 0; i < nkeys; i++)
 		normalizer->key[i] = values[normalizer->table->keys[i] - 1];
+	if (!key_filter_passes(normalizer->filter, normalizer->key))
+		return;
 	normalizer->key[nkeys] = Int64GetDatum(time);
 	stored_record_size(record, normalizer->headers, &size);
 	if (normalizer->buffer_size < size.total)

@@ -15,6 +15,7 @@
 #define UK_NORMALIZE_H
 
 #include "changelog/change.h"
+#include "changelog/key_filter.h"
 
 typedef struct Normalizer Normalizer;
 
@@ -29,11 +30,12 @@ typedef struct NormalizerStats
  * Everything lives in a child of CurrentMemoryContext.  'decoder' decodes all
  * columns: which changes are effective must not depend on what a query reads.
  * 'key_decoder' need not, except with on_error 'skip'; it may be the same.
- * 'wanted' (NULL: all) are the columns that come out.
+ * 'wanted' (NULL: all) are the columns that come out, 'filter' (NULL: all) says of
+ * which keys.
  */
 extern Normalizer *normalizer_create(const TopicTable *table, TupleDesc desc,
 									 ChangeDecoder *key_decoder, ChangeDecoder *decoder,
-									 const Bitmapset *wanted, bool headers, bool rewindable);
+									 KeyFilter *filter, const Bitmapset *wanted, bool headers, bool rewindable);
 extern void normalizer_add(Normalizer *normalizer, const KafkaRecord *records, int n);
 extern void normalizer_finish(Normalizer *normalizer);
 

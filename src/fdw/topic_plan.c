@@ -167,6 +167,8 @@ topicGetForeignPlan(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid,
 	scan_clauses = extract_actual_clauses(scan_clauses, false);
 	if (conditions_narrow(state->table))
 		conditions = topic_conditions_build(root, baserel, state->table, scan_clauses, &exprs, &used);
+	else
+		conditions = topic_keys_build(root, baserel, state->table, scan_clauses, &exprs, &used);
 	return make_foreignscan(tlist, scan_clauses, baserel->relid, exprs,
 							list_make3(wanted_columns(baserel), conditions, used),
 							NIL, NIL, outer_plan);
