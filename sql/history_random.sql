@@ -22,7 +22,8 @@ BEGIN
 		at := '2026-01-01'::timestamptz + floor(random() * moments) * interval '1 minute';
 		op := (ARRAY['u', 'u', 'u', 'd', 'r', 'r', 'e', 'U', 'R', 'D'])[1 + floor(random() * 10)];
 		IF op IN ('r', 'R') THEN
-			SELECT * INTO u FROM t__versions WHERE a = ka AND b = kb AND __op IN ('u', 'U') AND __valid_from <= at ORDER BY random() LIMIT 1;
+			SELECT * INTO u FROM t__versions WHERE a = ka AND b = kb AND __op IN ('u', 'U') AND __valid_from <= at
+			 ORDER BY CASE WHEN i % 2 = 0 THEN random() ELSE - extract(epoch FROM __valid_from) END LIMIT 1;
 			IF FOUND THEN
 				INSERT INTO t__versions (a, b, v, w, __valid_from, __seq, __op, __partition, __offset) VALUES (ka, kb, u.v, u.w, at, i, op, u.__partition, u.__offset);
 			END IF;
@@ -114,7 +115,7 @@ SET jit = off;
 SELECT setseed(0.42);
 
 -- some keys, many boundaries at the same moments
-SELECT fill(8, 400, 40);
+SELECT fill(12, 600, 40);
 INSERT INTO moments SELECT '2026-01-01'::timestamptz + i * interval '4 minutes' FROM generate_series(-1, 11) i;
 SELECT compare();
 -- one key that a snapshot has to jump over and into, beside short ones
