@@ -41,6 +41,7 @@ static KafkaHandle *doomed;		/* to be destroyed */
 static int	nhandles;			/* made and not yet destroyed */
 static bool reaper_running;
 static int64 trim_at;			/* when to return memory to the system; 0: no need */
+static bool exiting;			/* the process is about to end */
 
 static int	pool_pid;			/* process that the above belongs to */
 static KafkaConsumer *consumers;	/* main thread: those not released */
@@ -151,11 +152,13 @@ reaper_main(void *arg)
 			handle_destroy(handle);
 			pthread_mutex_lock(&lock);
 			nhandles--;
+			/* not yet: the main thread is about to free what it had of it */
+			trim_at = exiting ? 0 : kafka_now_ms() + TRIM_AFTER_MS;
 			pthread_cond_broadcast(&handle_gone);
 		}
-		else if (trim_at != 0 && (trim_at <= now || idle == NULL))
+		else if (trim_at != 0 && trim_at <= now)
 			trim_memory();
-		else if (idle != NULL)
+		else if (idle != NULL || trim_at != 0)
 		{
 			struct timespec until;
 
@@ -175,7 +178,7 @@ reaper_main(void *arg)
 static void
 reaper_wake(void)
 {
-	if (trim_at == 0 && (idle != NULL || doomed != NULL))
+	if (trim_at == 0 && !exiting && (idle != NULL || doomed != NULL))
 		trim_at = kafka_now_ms() + TRIM_AFTER_MS;
 	if (reaper_running)
 		pthread_cond_signal(&reaper_wakeup);
@@ -359,6 +362,8 @@ kafka_at_exit(int code, Datum arg)
 	}
 
 	pthread_mutex_lock(&lock);
+	exiting = true;
+	trim_at = 0;
 	for (KafkaHandle *handle = idle; handle != NULL; handle = handle->next)
 		handle->idle_until = 0;
 	reaper_wake();
@@ -385,6 +390,7 @@ pool_init(void)
 	consumers = NULL;
 	nhandles = 0;
 	trim_at = 0;
+	exiting = false;
 	reaper_running = false;
 	pthread_mutex_init(&lock, NULL);
 	pthread_condattr_init(&attr);
