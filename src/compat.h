@@ -102,6 +102,9 @@
 #define sampler_random_fract_compat(state) sampler_random_fract(state)
 #endif
 
+/* 17 allows internal subtransactions while parallel workers run */
+#define SUBTRANSACTION_IN_PARALLEL_MODE_compat (PG_VERSION_NUM >= 170000)
+
 /* 18 lets a caller ask for space in front of a minimal tuple */
 #if PG_VERSION_NUM >= 180000
 #define heap_form_minimal_tuple_compat(desc, values, isnull) heap_form_minimal_tuple(desc, values, isnull, 0)
