@@ -203,6 +203,13 @@ CREATE EVENT TRIGGER upsert_kafka_follow_ddl ON ddl_command_end
 	EXECUTE FUNCTION follow_ddl();
 COMMENT ON EVENT TRIGGER upsert_kafka_follow_ddl IS 'lets history and registration follow maintained tables';
 
+CREATE FUNCTION before_grant() RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_before_grant' LANGUAGE C;
+COMMENT ON FUNCTION before_grant() IS 'lets one GRANT at a time run on a maintained table and its history';
+CREATE EVENT TRIGGER upsert_kafka_before_grant ON ddl_command_start
+	WHEN TAG IN ('GRANT', 'REVOKE') EXECUTE FUNCTION before_grant();
+COMMENT ON EVENT TRIGGER upsert_kafka_before_grant IS 'lets one GRANT at a time run on a maintained table and its history';
+
 CREATE FUNCTION follow_drop() RETURNS event_trigger
 AS 'MODULE_PATHNAME', 'upsert_kafka_follow_drop' LANGUAGE C;
 COMMENT ON FUNCTION follow_drop() IS 'drops what belongs to a dropped maintained table, and refuses to drop it alone';

@@ -82,6 +82,17 @@ CREATE FOREIGN TABLE warn_foreign (id int) SERVER warn_other OPTIONS (anything '
 ALTER FOREIGN TABLE warn_foreign ADD COLUMN v text;
 SELECT use('warn_foreign');
 DROP FOREIGN DATA WRAPPER warn_other CASCADE;
+-- anybody is warned who may create tables
+CREATE ROLE warn_user;
+GRANT USAGE ON FOREIGN SERVER warn TO warn_user;
+CREATE SCHEMA warn_schema AUTHORIZATION warn_user;
+SET ROLE warn_user;
+CREATE FOREIGN TABLE warn_schema.t (id int, v text) SERVER warn
+	OPTIONS (connector 'upsert-kafka', topic 'warn', key_format 'json', value_format 'json');
+ALTER FOREIGN TABLE warn_schema.t ALTER COLUMN id OPTIONS (ADD key 'true');
+RESET ROLE;
+DROP OWNED BY warn_user CASCADE;
+DROP ROLE warn_user;
 -- only as an event trigger
 SELECT upsert_kafka.topic_ddl_check();
 

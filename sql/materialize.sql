@@ -54,7 +54,7 @@ CREATE FOREIGN TABLE orders_topic (
 ) SERVER mat_kafka OPTIONS (connector 'kafka', topic 'orders', value_format 'json', on_error 'skip');
 SELECT upsert_kafka.materialize('orders_topic', 'orders');
 SELECT upsert_kafka.materialize('orders_topic', 'orders_by_id', primary_key => '{id}', event_time => 'order_time', current_by => 'event_time', on_error => 'stop');
-SELECT conrelid::regclass, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid::regclass::text LIKE 'orders%' ORDER BY 1, 2;
+SELECT conrelid::regclass, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid::regclass::text LIKE 'orders%' AND contype = 'p' ORDER BY 1, 2;
 -- on_error is the foreign table's where it is not told
 SELECT target, history, key_columns, event_time, current_by, on_error FROM upsert_kafka.tables ORDER BY target::text;
 

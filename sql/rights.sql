@@ -81,6 +81,16 @@ RESET ROLE;
 GRANT SELECT ON rights.t_history TO PUBLIC;
 SELECT * FROM rights.readers WHERE relname = 't_history';
 
+-- names without a schema, and all tables of one
+SET search_path = rights;
+REVOKE SELECT ON t FROM regress_reader CASCADE;
+SELECT * FROM readers WHERE relname LIKE 't%';
+GRANT SELECT ON ALL TABLES IN SCHEMA rights TO regress_friend;
+SELECT * FROM readers;
+REVOKE SELECT ON ALL TABLES IN SCHEMA rights FROM regress_friend;
+GRANT SELECT ON t TO regress_reader, regress_friend;
+RESET search_path;
+
 -- === row security closes the raw messages ===
 ALTER TABLE rights.t ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_friend;

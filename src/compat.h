@@ -168,4 +168,11 @@
 #define CreateWaitEventSet_compat(nevents) CreateWaitEventSet(TopMemoryContext, nevents)
 #endif
 
+/* 17 allows internal subtransactions while parallel workers run */
+#if PG_VERSION_NUM >= 170000
+#define SUBTRANSACTION_IN_PARALLEL_MODE_compat true
+#else
+#define SUBTRANSACTION_IN_PARALLEL_MODE_compat false
+#endif
+
 #endif							/* UK_COMPAT_H */

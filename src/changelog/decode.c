@@ -47,6 +47,8 @@ struct ChangeDecoder
 	bool		has_kinds;		/* the value's format tells row kinds */
 	int			nmetadata;
 	MetadataColumn *metadata;
+	int			nshared;		/* indexes of columns that all rows of a message */
+	int		   *shared;			/* have in common: key and metadata */
 
 	/* of the message at hand */
 	const KafkaRecord *record;
@@ -208,13 +210,12 @@ emit_value(RowSink *sink, RowKind kind)
 
 	/* further rows of this message share its key and metadata */
 	next_row(decoder);
-	for (int i = 0; i < table->natts; i++)
+	for (int i = 0; i < decoder->nshared; i++)
 	{
-		if (!is_value_column(&table->columns[i]))
-		{
-			sink->values[i] = values[i];
-			sink->isnull[i] = isnull[i];
-		}
+		int			index = decoder->shared[i];
+
+		sink->values[index] = values[index];
+		sink->isnull[index] = isnull[index];
 	}
 }
 
@@ -573,8 +574,6 @@ run_or_catch(ChangeDecoder *decoder, const KafkaRecord *records, int n, int *don
 	PG_CATCH();
 	{
 		decode_settings_leave(&settings);
-		if (!is_message_error(geterrcode()))
-			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
 		edata = CopyErrorData();
 		FlushErrorState();
@@ -584,6 +583,10 @@ run_or_catch(ChangeDecoder *decoder, const KafkaRecord *records, int n, int *don
 	}
 	PG_END_TRY();
 	error_context_stack = callback.previous;
+
+	/* out of the subtransaction first: nobody above knows of it */
+	if (edata && !is_message_error(edata->sqlerrcode))
+		ReThrowError(edata);
 	return edata;
 }
 
@@ -707,6 +710,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 	decoder->sink.arg = decoder;
 	decoder->has_kinds = table->value_format->changelog;
 	decoder->metadata = palloc0(sizeof(MetadataColumn) * Max(table->natts, 1));
+	decoder->shared = palloc(sizeof(int) * Max(table->natts, 1));
 
 	for (int i = 0; i < table->natts; i++)
 	{
@@ -716,8 +720,10 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 			continue;
 		if (column->is_key)
 		{
-			if (table->upsert || is_wanted(wanted, column->attnum))
-				add_column(keys, &nkeys, column);
+			if (!table->upsert && !is_wanted(wanted, column->attnum))
+				continue;
+			add_column(keys, &nkeys, column);
+			decoder->shared[decoder->nshared++] = i;
 		}
 		else if (!is_wanted(wanted, column->attnum))
 			continue;
@@ -729,6 +735,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 			metadata->row_kind = column->metadata == META_ROW_KIND;
 			metadata->name = column->name;
 			metadata->reader = metadata_reader_create(table, column);
+			decoder->shared[decoder->nshared++] = i;
 		}
 		else
 			add_column(values, &nvalues, column);

@@ -20,14 +20,6 @@
 #define DECODE_MESSAGES	1000
 #define DECODE_BYTES	(1024 * 1024)
 
-/*
- * Which partitions write a key: one slot per hash value, holding the only partition
- * seen or "several".  A collision only costs an unneeded sort of that group.
- */
-#define HINT_SLOTS		(1 << 18)
-#define HINT_UNSEEN		(-1)
-#define HINT_SEVERAL	(-2)
-
 /* The last message of the current key in one partition. */
 typedef struct Origin
 {
@@ -41,6 +33,7 @@ struct Normalizer
 	const TopicTable *table;
 	ChangeDecoder *key_decoder;
 	ChangeDecoder *decoder;
+	KeyFilter  *filter;
 	const Bitmapset *wanted;
 	bool		headers;
 	bool		rewindable;
@@ -48,25 +41,15 @@ struct Normalizer
 	MemoryContext scratch;
 	ChangeBatch *batch;
 
-	/* messages by (key, partition, offset) */
+	/* messages by (key, time, partition, offset) */
 	RecordSortLayout *layout;
 	RecordSort *messages;
-	int32	   *hints;			/* NULL: keys have no hash */
-	bool		several;		/* more than one partition was seen at all */
-	int32		first_partition;
-	Datum	   *values;
-	bool	   *isnull;
-	Datum	   *key;
+	TupleTableSlot *message_slot;
+	int			npartitions;
+	int64	   *times;			/* per partition: greatest timestamp so far */
+	Datum	   *key;			/* key columns and time of the message at hand */
 	StoredRecord *buffer;
 	Size		buffer_size;
-
-	/* reading them back */
-	TupleTableSlot *ahead;		/* next message of 'messages' */
-	TupleTableSlot *taken;		/* the one before it */
-	bool		have_ahead;
-	RecordSortLayout *group_layout;
-	RecordSort *group;			/* one key's messages by time */
-	TupleTableSlot *group_slot;
 
 	/* the current key */
 	KeyDesc    *row_keys;
@@ -77,7 +60,7 @@ struct Normalizer
 	int			max_origins;
 	Origin	   *origins;
 
-	/* changes by (partition, offset, sequence) */
+	/* changes by (time, partition, offset, sequence) */
 	TupleDesc	desc;			/* of a row */
 	TupleDesc	out_desc;
 	Tuplesortstate *changes;
@@ -85,13 +68,15 @@ struct Normalizer
 	TupleTableSlot *next_slot;
 	Datum	   *old_values;
 	bool	   *old_isnull;
+	Datum	   *new_values;
+	bool	   *new_isnull;
 	NormalizerStats stats;
 };
 
 Normalizer *
 normalizer_create(const TopicTable *table, TupleDesc desc,
 				  ChangeDecoder *key_decoder, ChangeDecoder *decoder,
-				  const Bitmapset *wanted, bool headers, bool rewindable)
+				  KeyFilter *filter, const Bitmapset *wanted, bool headers, bool rewindable)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "changelog", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(cxt);
@@ -101,6 +86,7 @@ normalizer_create(const TopicTable *table, TupleDesc desc,
 	normalizer->table = table;
 	normalizer->key_decoder = key_decoder;
 	normalizer->decoder = decoder;
+	normalizer->filter = filter;
 	normalizer->wanted = wanted;
 	normalizer->headers = headers;
 	normalizer->rewindable = rewindable;
@@ -109,61 +95,68 @@ normalizer_create(const TopicTable *table, TupleDesc desc,
 	normalizer->group_cxt = AllocSetContextCreate(cxt, "one key", ALLOCSET_DEFAULT_SIZES);
 	normalizer->batch = change_batch_create(cxt);
 
-	normalizer->layout = record_sort_layout_keys(table);
-	normalizer->group_layout = record_sort_layout_time();
+	normalizer->layout = record_sort_layout(table, true);
 	normalizer->messages = record_sort_begin(normalizer->layout, work_mem, false);
-	normalizer->ahead = record_sort_make_slot(normalizer->layout);
-	normalizer->taken = record_sort_make_slot(normalizer->layout);
-	normalizer->group_slot = record_sort_make_slot(normalizer->group_layout);
-	normalizer->first_partition = HINT_UNSEEN;
-	if (normalizer->layout->keys->hashable)
-	{
-		normalizer->hints = palloc(sizeof(int32) * HINT_SLOTS);
-		for (int i = 0; i < HINT_SLOTS; i++)
-			normalizer->hints[i] = HINT_UNSEEN;
-	}
-	normalizer->values = palloc(sizeof(Datum) * natts);
-	normalizer->isnull = palloc(sizeof(bool) * natts);
+	normalizer->message_slot = record_sort_make_slot(normalizer->layout);
+	normalizer->key = palloc(sizeof(Datum) * (table->nkeys + 1));
 	normalizer->old_values = palloc(sizeof(Datum) * natts);
 	normalizer->old_isnull = palloc(sizeof(bool) * natts);
+	normalizer->new_values = palloc(sizeof(Datum) * natts);
+	normalizer->new_isnull = palloc(sizeof(bool) * natts);
 	normalizer->group_key = palloc0(sizeof(Datum) * natts);
-	normalizer->key = palloc(sizeof(Datum) * table->nkeys);
 
 	normalizer->desc = CreateTupleDescCopy(desc);
 	normalizer->row_keys = key_desc_create(normalizer->desc, table->nkeys, table->keys);
-	normalizer->out_desc = CreateTemplateTupleDesc(natts + 3);
+	normalizer->out_desc = CreateTemplateTupleDesc(natts + 4);
 	for (int i = 1; i <= natts; i++)
 		TupleDescCopyEntry(normalizer->out_desc, i, normalizer->desc, i);
-	TupleDescInitEntry(normalizer->out_desc, natts + 1, "partition", INT4OID, -1, 0);
-	TupleDescInitEntry(normalizer->out_desc, natts + 2, "offset", INT8OID, -1, 0);
-	TupleDescInitEntry(normalizer->out_desc, natts + 3, "sequence", INT4OID, -1, 0);
+	TupleDescInitEntry(normalizer->out_desc, natts + 1, "time", INT8OID, -1, 0);
+	TupleDescInitEntry(normalizer->out_desc, natts + 2, "partition", INT4OID, -1, 0);
+	TupleDescInitEntry(normalizer->out_desc, natts + 3, "offset", INT8OID, -1, 0);
+	TupleDescInitEntry(normalizer->out_desc, natts + 4, "sequence", INT4OID, -1, 0);
 	normalizer->out_slot = MakeSingleTupleTableSlot(normalizer->out_desc, &TTSOpsVirtual);
 	normalizer->next_slot = MakeSingleTupleTableSlot(normalizer->out_desc, &TTSOpsMinimalTuple);
 	MemoryContextSwitchTo(old);
 	return normalizer;
 }
 
-static void
-add_message(Normalizer *normalizer, const KafkaRecord *record, const Datum *values)
+/*
+ * When a message takes effect.  "The partition whose next message has the smallest
+ * (timestamp, partition) goes first" is the same as sorting by the greatest
+ * timestamp so far of each partition: this keeps every partition's own order.
+ */
+static int64
+effect_time(Normalizer *normalizer, const KafkaRecord *record)
 {
+	int64	   *time;
+
+	if (record->partition >= normalizer->npartitions)
+	{
+		int			n = Max(record->partition + 1, normalizer->npartitions * 2);
+		Size		size = sizeof(int64) * n;
+
+		normalizer->times = normalizer->times ? repalloc(normalizer->times, size)
+			: MemoryContextAlloc(normalizer->cxt, size);
+		for (int i = normalizer->npartitions; i < n; i++)
+			normalizer->times[i] = PG_INT64_MIN;
+		normalizer->npartitions = n;
+	}
+	time = &normalizer->times[record->partition];
+	*time = Max(*time, record->timestamp);
+	return *time;
+}
+
+static void
+add_message(Normalizer *normalizer, const KafkaRecord *record, const Datum *values, int64 time)
+{
+	int			nkeys = normalizer->table->nkeys;
 	StoredSize	size;
 
-	for (int i = 0; i < normalizer->table->nkeys; i++)
+	for (int i = 0; i < nkeys; i++)
 		normalizer->key[i] = values[normalizer->table->keys[i] - 1];
-	if (normalizer->first_partition == HINT_UNSEEN)
-		normalizer->first_partition = record->partition;
-	else if (normalizer->first_partition != record->partition)
-		normalizer->several = true;
-	if (normalizer->hints)
-	{
-		int32	   *hint = &normalizer->hints[key_hash(normalizer->layout->keys, normalizer->key) &
-											  (HINT_SLOTS - 1)];
-
-		if (*hint == HINT_UNSEEN)
-			*hint = record->partition;
-		else if (*hint != record->partition)
-			*hint = HINT_SEVERAL;
-	}
+	if (!key_filter_passes(normalizer->filter, normalizer->key))
+		return;
+	normalizer->key[nkeys] = Int64GetDatum(time);
 	stored_record_size(record, normalizer->headers, &size);
 	if (normalizer->buffer_size < size.total)
 	{
@@ -204,103 +197,19 @@ normalizer_add(Normalizer *normalizer, const KafkaRecord *records, int n)
 				  normalizer->table->on_error == ON_ERROR_SKIP ? DECODE_SKIP : DECODE_RAISE);
 	note_skipped(normalizer, records);
 	for (int i = 0; i < batch->nchanges; i++)
-		add_message(normalizer, &records[batch->changes[i].record], batch->changes[i].values);
+	{
+		const Change *change = &batch->changes[i];
+		const KafkaRecord *record = &records[change->record];
+
+		add_message(normalizer, record, change->values, effect_time(normalizer, record));
+	}
 	MemoryContextSwitchTo(old);
 	change_batch_reset(batch);
 }
 
-/* May this key have messages of several partitions? */
-static bool
-lives_in_several(const Normalizer *normalizer, const Datum *key)
-{
-	if (!normalizer->several)
-		return false;
-	if (normalizer->hints == NULL)
-		return true;
-	return normalizer->hints[key_hash(normalizer->layout->keys, key) & (HINT_SLOTS - 1)] == HINT_SEVERAL;
-}
-
-static const StoredRecord *
-stored_of(const RecordSortLayout *layout, const TupleTableSlot *slot)
-{
-	return (const StoredRecord *) DatumGetPointer(slot->tts_values[RECORD_SORT_RECORD(layout)]);
-}
-
-static void
-read_ahead(Normalizer *normalizer)
-{
-	TupleTableSlot *slot = normalizer->taken;
-
-	normalizer->taken = normalizer->ahead;
-	normalizer->ahead = slot;
-	normalizer->have_ahead = record_sort_next(normalizer->messages, slot);
-}
-
-/*
- * Sort the messages of the key that starts at 'ahead' by time.  "The partition whose
- * next message has the smallest (timestamp, partition) goes first" is the same
- * as sorting by the greatest timestamp so far of each partition.
- */
-static void
-group_begin(Normalizer *normalizer)
-{
-	const RecordSortLayout *layout = normalizer->layout;
-	int32		partition = HINT_UNSEEN;
-	int64		time = 0;
-	bool		same_key;
-
-	normalizer->group = record_sort_begin(normalizer->group_layout, work_mem, false);
-	do
-	{
-		TupleTableSlot *slot = normalizer->ahead;
-		const StoredRecord *stored = stored_of(layout, slot);
-		KafkaRecord record;
-		Datum		order;
-
-		CHECK_FOR_INTERRUPTS();
-		stored_record_get(stored, normalizer->table->topic, &record);
-		if (record.partition != partition)
-			time = record.timestamp;
-		else
-			time = Max(time, record.timestamp);
-		partition = record.partition;
-		order = Int64GetDatum(time);
-		record_sort_put(normalizer->group, &order, record.partition, record.offset, stored);
-		read_ahead(normalizer);
-		same_key = normalizer->have_ahead &&
-			key_compare(layout->keys, normalizer->taken->tts_values, normalizer->ahead->tts_values) == 0;
-	} while (same_key);
-	record_sort_perform(normalizer->group);
-}
-
-/*
- * Next message in the order of effect: by key, then time.  Points into a slot; NULL
- * at the end.
- */
-static const StoredRecord *
-next_message(Normalizer *normalizer)
-{
-	if (normalizer->group == NULL)
-	{
-		if (!normalizer->have_ahead)
-			return NULL;
-		if (!lives_in_several(normalizer, normalizer->ahead->tts_values))
-		{
-			read_ahead(normalizer);
-			return stored_of(normalizer->layout, normalizer->taken);
-		}
-		group_begin(normalizer);
-	}
-	if (record_sort_next(normalizer->group, normalizer->group_slot))
-		return stored_of(normalizer->group_layout, normalizer->group_slot);
-	record_sort_end(normalizer->group);
-	normalizer->group = NULL;
-	return next_message(normalizer);
-}
-
 static void
 emit(Normalizer *normalizer, RowKind kind, const Datum *values, const bool *isnull,
-	 const Change *cause, int sequence)
+	 const Change *cause, int64 time, int sequence)
 {
 	TupleTableSlot *slot = normalizer->out_slot;
 	const TopicTable *table = normalizer->table;
@@ -320,10 +229,11 @@ emit(Normalizer *normalizer, RowKind kind, const Datum *values, const bool *isnu
 			slot->tts_isnull[i] = false;
 		}
 	}
-	slot->tts_values[natts] = Int32GetDatum(cause->partition);
-	slot->tts_values[natts + 1] = Int64GetDatum(cause->offset);
-	slot->tts_values[natts + 2] = Int32GetDatum(sequence);
-	memset(&slot->tts_isnull[natts], false, 3 * sizeof(bool));
+	slot->tts_values[natts] = Int64GetDatum(time);
+	slot->tts_values[natts + 1] = Int32GetDatum(cause->partition);
+	slot->tts_values[natts + 2] = Int64GetDatum(cause->offset);
+	slot->tts_values[natts + 3] = Int32GetDatum(sequence);
+	memset(&slot->tts_isnull[natts], false, 4 * sizeof(bool));
 	ExecStoreVirtualTuple(slot);
 	tuplesort_puttupleslot(normalizer->changes, slot);
 }
@@ -422,7 +332,7 @@ origin_of(Normalizer *normalizer, int32 partition)
 }
 
 static void
-take_effect(Normalizer *normalizer, const Change *change)
+take_effect(Normalizer *normalizer, const Change *change, int64 time)
 {
 	Origin	   *before;
 	Origin	   *after;
@@ -453,21 +363,23 @@ take_effect(Normalizer *normalizer, const Change *change)
 
 	if (new_row != old_row)
 	{
-		Datum	   *values = normalizer->values;
-		bool	   *isnull = normalizer->isnull;
+		Datum	   *old_values = normalizer->old_values;
+		bool	   *old_isnull = normalizer->old_isnull;
+		Datum	   *new_values = normalizer->new_values;
+		bool	   *new_isnull = normalizer->new_isnull;
 
 		if (old_row)
-			deform_row(normalizer, old_row, normalizer->old_values, normalizer->old_isnull);
+			deform_row(normalizer, old_row, old_values, old_isnull);
 		if (new_row)
-			deform_row(normalizer, new_row, values, isnull);
+			deform_row(normalizer, new_row, new_values, new_isnull);
 		if (old_row == NULL)
-			emit(normalizer, ROW_INSERT, values, isnull, change, 0);
+			emit(normalizer, ROW_INSERT, new_values, new_isnull, change, time, 0);
 		else if (new_row == NULL)
-			emit(normalizer, ROW_DELETE, normalizer->old_values, normalizer->old_isnull, change, 0);
-		else if (!same_row(normalizer, normalizer->old_values, normalizer->old_isnull, values, isnull))
+			emit(normalizer, ROW_DELETE, old_values, old_isnull, change, time, 0);
+		else if (!same_row(normalizer, old_values, old_isnull, new_values, new_isnull))
 		{
-			emit(normalizer, ROW_UPDATE_BEFORE, normalizer->old_values, normalizer->old_isnull, change, 0);
-			emit(normalizer, ROW_UPDATE_AFTER, values, isnull, change, 1);
+			emit(normalizer, ROW_UPDATE_BEFORE, old_values, old_isnull, change, time, 0);
+			emit(normalizer, ROW_UPDATE_AFTER, new_values, new_isnull, change, time, 1);
 		}
 	}
 	if (replaced)
@@ -478,15 +390,43 @@ static void
 changes_begin(Normalizer *normalizer)
 {
 	int			natts = normalizer->table->natts;
-	AttrNumber	attnums[3] = {natts + 1, natts + 2, natts + 3};
-	Oid			operators[3] = {Int4LessOperator, Int8LessOperator, Int4LessOperator};
-	Oid			collations[3] = {InvalidOid, InvalidOid, InvalidOid};
-	bool		nulls_first[3] = {false, false, false};
+	AttrNumber	attnums[4] = {natts + 1, natts + 2, natts + 3, natts + 4};
+	Oid			operators[4] = {Int8LessOperator, Int4LessOperator, Int8LessOperator, Int4LessOperator};
+	Oid			collations[4] = {InvalidOid, InvalidOid, InvalidOid, InvalidOid};
+	bool		nulls_first[4] = {false, false, false, false};
 
-	normalizer->changes = tuplesort_begin_heap(normalizer->out_desc, 3, attnums, operators, collations,
+	normalizer->changes = tuplesort_begin_heap(normalizer->out_desc, 4, attnums, operators, collations,
 											   nulls_first, work_mem, NULL,
 											   normalizer->rewindable ? TUPLESORT_RANDOMACCESS_compat
 											   : TUPLESORT_NONE_compat);
+}
+
+/*
+ * Copies of the next messages by key, and when each takes effect, in
+ * CurrentMemoryContext; 0 at the end.
+ */
+static int
+take_messages(Normalizer *normalizer, KafkaRecord *records, int64 *times)
+{
+	const RecordSortLayout *layout = normalizer->layout;
+	TupleTableSlot *slot = normalizer->message_slot;
+	Size		bytes = 0;
+	int			n = 0;
+
+	while (n < DECODE_MESSAGES && bytes < DECODE_BYTES && record_sort_next(normalizer->messages, slot))
+	{
+		const StoredRecord *stored = (const StoredRecord *)
+			DatumGetPointer(slot->tts_values[RECORD_SORT_RECORD(layout)]);
+		Size		size = VARSIZE_ANY(stored);
+		StoredRecord *copy = palloc(size);
+
+		CHECK_FOR_INTERRUPTS();
+		memcpy(copy, stored, size);
+		stored_record_get(copy, normalizer->table->topic, &records[n]);
+		times[n++] = DatumGetInt64(slot->tts_values[normalizer->table->nkeys]);
+		bytes += size;
+	}
+	return n;
 }
 
 void
@@ -495,43 +435,26 @@ normalizer_finish(Normalizer *normalizer)
 	MemoryContext old = MemoryContextSwitchTo(normalizer->cxt);
 	DecodeMode	mode = normalizer->table->on_error == ON_ERROR_SKIP ? DECODE_SKIP : DECODE_RAISE;
 	KafkaRecord *records = palloc(sizeof(KafkaRecord) * DECODE_MESSAGES);
+	int64	   *times = palloc(sizeof(int64) * DECODE_MESSAGES);
+	ChangeBatch *batch = normalizer->batch;
 	int			n;
 
 	record_sort_perform(normalizer->messages);
 	normalizer->stats.disk_kb = tuplesort_disk_kb(normalizer->messages->state);
 	changes_begin(normalizer);
-	read_ahead(normalizer);
-	do
+	MemoryContextSwitchTo(normalizer->scratch);
+	while ((n = take_messages(normalizer, records, times)) > 0)
 	{
-		Size		bytes = 0;
-		const StoredRecord *stored;
-
-		MemoryContextSwitchTo(normalizer->scratch);
-		for (n = 0; n < DECODE_MESSAGES && bytes < DECODE_BYTES; n++)
-		{
-			StoredRecord *copy;
-
-			CHECK_FOR_INTERRUPTS();
-			/* the group sort outlives the batch */
-			MemoryContextSwitchTo(normalizer->cxt);
-			stored = next_message(normalizer);
-			MemoryContextSwitchTo(normalizer->scratch);
-			if (stored == NULL)
-				break;
-			copy = palloc(VARSIZE_ANY(stored));
-			memcpy(copy, stored, VARSIZE_ANY(stored));
-			stored_record_get(copy, normalizer->table->topic, &records[n]);
-			bytes += VARSIZE_ANY(stored);
-		}
-		change_decode(normalizer->decoder, records, n, normalizer->batch, mode);
+		change_decode(normalizer->decoder, records, n, batch, mode);
 		note_skipped(normalizer, records);
-		for (int i = 0; i < normalizer->batch->nchanges; i++)
-			take_effect(normalizer, &normalizer->batch->changes[i]);
-		change_batch_reset(normalizer->batch);
+		for (int i = 0; i < batch->nchanges; i++)
+			take_effect(normalizer, &batch->changes[i], times[batch->changes[i].record]);
+		change_batch_reset(batch);
 		MemoryContextReset(normalizer->scratch);
-	} while (n > 0);
+	}
 	MemoryContextSwitchTo(normalizer->cxt);
 	pfree(records);
+	pfree(times);
 	record_sort_end(normalizer->messages);
 	normalizer->messages = NULL;
 	tuplesort_performsort(normalizer->changes);
@@ -568,8 +491,6 @@ normalizer_rewind(Normalizer *normalizer)
 void
 normalizer_end(Normalizer *normalizer)
 {
-	if (normalizer->group)
-		record_sort_end(normalizer->group);
 	if (normalizer->messages)
 		record_sort_end(normalizer->messages);
 	if (normalizer->changes)

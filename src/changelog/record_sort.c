@@ -150,27 +150,15 @@ stored_record_get(const StoredRecord *stored, const char *topic, KafkaRecord *re
 	}
 }
 
-static void
-layout_finish(RecordSortLayout *layout)
-{
-	AttrNumber *attnums = palloc(sizeof(AttrNumber) * layout->nkeys);
-	int			n = layout->nkeys;
-
-	TupleDescInitEntry(layout->desc, n + 1, "partition", INT4OID, -1, 0);
-	TupleDescInitEntry(layout->desc, n + 2, "offset", INT8OID, -1, 0);
-	TupleDescInitEntry(layout->desc, n + 3, "record", BYTEAOID, -1, 0);
-	for (int i = 0; i < n; i++)
-		attnums[i] = i + 1;
-	layout->keys = key_desc_create(layout->desc, n, attnums);
-}
-
 RecordSortLayout *
-record_sort_layout_keys(const TopicTable *table)
+record_sort_layout(const TopicTable *table, bool time)
 {
 	RecordSortLayout *layout = palloc0(sizeof(RecordSortLayout));
+	int			n = table->nkeys + (time ? 1 : 0);
+	AttrNumber *attnums = palloc(sizeof(AttrNumber) * n);
 
-	layout->nkeys = table->nkeys;
-	layout->desc = CreateTemplateTupleDesc(table->nkeys + 3);
+	layout->nkeys = n;
+	layout->desc = CreateTemplateTupleDesc(n + 3);
 	for (int i = 0; i < table->nkeys; i++)
 	{
 		const TopicColumn *column = &table->columns[table->keys[i] - 1];
@@ -178,19 +166,14 @@ record_sort_layout_keys(const TopicTable *table)
 		TupleDescInitEntry(layout->desc, i + 1, column->name, column->type, column->typmod, 0);
 		TupleDescInitEntryCollation(layout->desc, i + 1, column->collation);
 	}
-	layout_finish(layout);
-	return layout;
-}
-
-RecordSortLayout *
-record_sort_layout_time(void)
-{
-	RecordSortLayout *layout = palloc0(sizeof(RecordSortLayout));
-
-	layout->nkeys = 1;
-	layout->desc = CreateTemplateTupleDesc(4);
-	TupleDescInitEntry(layout->desc, 1, "time", INT8OID, -1, 0);
-	layout_finish(layout);
+	if (time)
+		TupleDescInitEntry(layout->desc, n, "time", INT8OID, -1, 0);
+	TupleDescInitEntry(layout->desc, n + 1, "partition", INT4OID, -1, 0);
+	TupleDescInitEntry(layout->desc, n + 2, "offset", INT8OID, -1, 0);
+	TupleDescInitEntry(layout->desc, n + 3, "record", BYTEAOID, -1, 0);
+	for (int i = 0; i < n; i++)
+		attnums[i] = i + 1;
+	layout->keys = key_desc_create(layout->desc, n, attnums);
 	return layout;
 }
 

@@ -1,7 +1,7 @@
 /*
  * record_sort.h
  *	  Records that outlive the consumer's memory: a flat copy of one record, and
- *	  an external sort of such copies by (key columns, partition, offset).
+ *	  an external sort of such copies by (key columns [, time], partition, offset).
  */
 #ifndef UK_RECORD_SORT_H
 #define UK_RECORD_SORT_H
@@ -35,7 +35,7 @@ extern void stored_record_fill(StoredRecord *stored, const KafkaRecord *record, 
  */
 extern void stored_record_get(const StoredRecord *stored, const char *topic, KafkaRecord *record);
 
-/* Columns of a sort: keys first, then partition, offset, the record. */
+/* Columns of a sort: those that come first, then partition, offset, the record. */
 typedef struct RecordSortLayout
 {
 	TupleDesc	desc;
@@ -48,11 +48,11 @@ typedef struct RecordSortLayout
 #define RECORD_SORT_OFFSET(layout)		((layout)->nkeys + 1)
 #define RECORD_SORT_RECORD(layout)		((layout)->nkeys + 2)
 
-/* In CurrentMemoryContext.  ERROR 42883 if a key type has no btree operator class. */
-extern RecordSortLayout *record_sort_layout_keys(const TopicTable *table);
-
-/* One leading bigint instead of key columns: a group of one key, by time. */
-extern RecordSortLayout *record_sort_layout_time(void);
+/*
+ * The table's key columns come first, and with 'time' a bigint behind them.  In
+ * CurrentMemoryContext.  ERROR 42883 if a key type has no btree operator class.
+ */
+extern RecordSortLayout *record_sort_layout(const TopicTable *table, bool time);
 
 typedef struct RecordSort
 {

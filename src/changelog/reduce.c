@@ -58,6 +58,7 @@ struct Reducer
 {
 	const TopicTable *table;
 	ChangeDecoder *decoder;
+	KeyFilter  *filter;
 	bool		headers;
 	bool		rewindable;
 	bool		single;			/* one key column, passed by value */
@@ -110,7 +111,8 @@ kept_table_create(Reducer *reducer, uint32 size)
 }
 
 Reducer *
-reducer_create(const TopicTable *table, ChangeDecoder *decoder, bool headers, bool rewindable)
+reducer_create(const TopicTable *table, ChangeDecoder *decoder, KeyFilter *filter,
+			   bool headers, bool rewindable)
 {
 	MemoryContext cxt = AllocSetContextCreate(CurrentMemoryContext, "last message per key",
 											  ALLOCSET_DEFAULT_SIZES);
@@ -120,10 +122,11 @@ reducer_create(const TopicTable *table, ChangeDecoder *decoder, bool headers, bo
 
 	reducer->table = table;
 	reducer->decoder = decoder;
+	reducer->filter = filter;
 	reducer->headers = headers;
 	reducer->rewindable = rewindable;
 	reducer->cxt = cxt;
-	reducer->layout = record_sort_layout_keys(table);
+	reducer->layout = record_sort_layout(table, false);
 	reducer->single = table->nkeys == 1 && reducer->layout->keys->columns[0].typbyval;
 	reducer->limit = get_hash_memory_limit();
 
@@ -251,6 +254,8 @@ keep(Reducer *reducer, const KafkaRecord *record, const Change *change)
 
 	for (int i = 0; i < reducer->table->nkeys; i++)
 		reducer->key[i] = change->values[reducer->table->keys[i] - 1];
+	if (!key_filter_passes(reducer->filter, reducer->key))
+		return;
 	stored_record_size(record, reducer->headers, &size);
 	if (reducer->kept != NULL)
 	{

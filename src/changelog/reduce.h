@@ -12,6 +12,7 @@
 #define UK_REDUCE_H
 
 #include "changelog/change.h"
+#include "changelog/key_filter.h"
 
 typedef struct Reducer Reducer;
 
@@ -28,9 +29,10 @@ typedef struct ReducerStats
  * column but the key, except with on_error 'skip': a message counts only if all of it
  * can be decoded, since otherwise it would take the place of a good one and
  * give nothing (case X12).  'headers': keep them.  'rewindable': reducer_rewind() will
- * be called; costs an extra pass when spilled.
+ * be called; costs an extra pass when spilled.  'filter' (NULL: all) says which keys.
  */
-extern Reducer *reducer_create(const TopicTable *table, ChangeDecoder *decoder, bool headers, bool rewindable);
+extern Reducer *reducer_create(const TopicTable *table, ChangeDecoder *decoder, KeyFilter *filter,
+							   bool headers, bool rewindable);
 
 /* Copies what it needs.  Bounded by hash memory and work_mem, the rest is on disk. */
 extern void reducer_add(Reducer *reducer, const KafkaRecord *records, int n);

@@ -193,10 +193,15 @@ check_property(const char *given, const char *name, const char *value, KafkaProp
 			 message ? errdetail_internal("%s", message) : 0));
 }
 
-/* Properties that tell who the client is; the rest describes the server. */
+/*
+ * Properties that tell who the client is; the rest describes the server, and so does
+ * an address that the server's process would connect to.
+ */
 static bool
 property_is_personal(const char *name)
 {
+	if (strcmp(name, "sasl.oauthbearer.token.endpoint.url") == 0)
+		return false;
 	return strncmp(name, "sasl.", 5) == 0 || strncmp(name, "ssl.", 4) == 0 ||
 		strcmp(name, "security.protocol") == 0;
 }

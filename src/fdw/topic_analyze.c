@@ -29,7 +29,7 @@ acquire_sample(Relation relation, int elevel, HeapTuple *rows, int targrows,
 	int			n = 0;
 
 	reservoir_init_selection_state(&sampling, targrows);
-	topic_scan_start(scan, NULL);
+	topic_scan_start(scan, NULL, NULL);
 	while (topic_scan_next(scan, values, isnull))
 	{
 		int			place = -1;

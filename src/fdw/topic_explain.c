@@ -27,7 +27,7 @@ mode_name(const TopicTable *table)
 }
 
 static void
-explain_conditions(ForeignScan *plan, ExplainState *es)
+explain_conditions(ForeignScan *plan, const TopicTable *table, ExplainState *es)
 {
 	List	   *used = (List *) list_nth(plan->fdw_private, TOPIC_PLAN_QUALS);
 	List	   *clauses = NIL;
@@ -39,7 +39,7 @@ explain_conditions(ForeignScan *plan, ExplainState *es)
 	foreach(lc, used)
 		clauses = lappend(clauses, list_nth(plan->scan.plan.qual, lfirst_int(lc)));
 	context = set_deparse_context_plan(es->deparse_cxt, &plan->scan.plan, NIL);
-	ExplainPropertyText("Kafka Conditions",
+	ExplainPropertyText(table->upsert ? "Key Conditions" : "Kafka Conditions",
 						deparse_expression((Node *) make_ands_explicit(clauses), context,
 										   list_length(es->rtable) > 1 || es->verbose, false), es);
 }
@@ -82,7 +82,7 @@ topicExplainForeignScan(ForeignScanState *node, ExplainState *es)
 
 	ExplainPropertyText("Topic", table->topic, es);
 	ExplainPropertyText("Scan Mode", mode_name(table), es);
-	explain_conditions((ForeignScan *) node->ss.ps.plan, es);
+	explain_conditions((ForeignScan *) node->ss.ps.plan, table, es);
 	if (reader == NULL || !topic_reader_is_open(reader))
 		return;
 	explain_extent(reader, es);

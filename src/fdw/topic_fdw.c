@@ -27,5 +27,6 @@ upsert_kafka_topic_handler(PG_FUNCTION_ARGS)
 	routine->EndForeignScan = topicEndForeignScan;
 	routine->ExplainForeignScan = topicExplainForeignScan;
 	routine->AnalyzeForeignTable = topicAnalyzeForeignTable;
+	routine->ImportForeignSchema = topicImportForeignSchema;
 	PG_RETURN_POINTER(routine);
 }

@@ -7,13 +7,14 @@
 #define UK_TOPIC_FDW_H
 
 #include "fdw/options.h"
+#include "fdw/topic_keys.h"
 #include "fdw/topic_quals.h"
 #include "fdw/topic_read.h"
 #include "foreign/fdwapi.h"
 
 /* Members of ForeignScan.fdw_private; fdw_exprs holds the comparison values. */
 #define TOPIC_PLAN_WANTED		0	/* IntList: see topic_scan_create(); NIL means all */
-#define TOPIC_PLAN_CONDITIONS	1	/* of topic_conditions_build() */
+#define TOPIC_PLAN_CONDITIONS	1	/* append: of topic_conditions_build(), upsert: of topic_keys_build() */
 #define TOPIC_PLAN_QUALS		2	/* IntList: which members of plan.qual these are */
 
 /* A page, as far as costs go, is so many messages. */
@@ -39,8 +40,12 @@ typedef struct TopicScan TopicScan;
  */
 extern TopicScan *topic_scan_create(Relation rel, const Bitmapset *wanted, Oid userid, bool rewindable);
 
-/* First row, or first row again.  'boxes' (NULL: all) narrows append topics only. */
-extern void topic_scan_start(TopicScan *scan, const TopicBoxes *boxes);
+/*
+ * First row, or first row again.  'boxes' (NULL: all) narrows append topics,
+ * 'filter' (NULL: all) upsert topics; it must live as long as the scan and be the
+ * same each time.
+ */
+extern void topic_scan_start(TopicScan *scan, const TopicBoxes *boxes, KeyFilter *filter);
 
 /* Fills natts values, valid until the next call; false at the end. */
 extern bool topic_scan_next(TopicScan *scan, Datum *values, bool *isnull);
@@ -58,6 +63,7 @@ typedef struct TopicScanState
 	TopicScan  *scan;
 	List	   *conditions;
 	List	   *expr_states;
+	KeyFilter  *filter;			/* of upsert topics, evaluated once */
 	bool		started;
 	bool		system_columns; /* more of them than tableoid and ctid */
 } TopicScanState;
@@ -72,6 +78,7 @@ extern TupleTableSlot *topicIterateForeignScan(ForeignScanState *node);
 extern void topicReScanForeignScan(ForeignScanState *node);
 extern void topicEndForeignScan(ForeignScanState *node);
 extern void topicExplainForeignScan(ForeignScanState *node, struct ExplainState *es);
+extern List *topicImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid);
 extern bool topicAnalyzeForeignTable(Relation relation, AcquireSampleRowsFunc *func, BlockNumber *totalpages);
 
 #endif							/* UK_TOPIC_FDW_H */

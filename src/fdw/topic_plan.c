@@ -39,6 +39,37 @@ conditions_narrow(const TopicTable *table)
 	return !table->upsert;
 }
 
+/*
+ * Bad messages are passed by in internal subtransactions, which older servers refuse
+ * while a query runs with parallel workers, and no plan node can say so of
+ * itself.  What is planned from here on is told by parallelModeOK; relations that
+ * were looked at before, on this level and those above, have no partial paths
+ * joined yet and lose theirs.
+ */
+static void
+forbid_parallel_workers(PlannerInfo *root)
+{
+	root->glob->parallelModeOK = false;
+	for (PlannerInfo *level = root; level != NULL; level = level->parent_root)
+	{
+		for (int i = 1; level->simple_rel_array != NULL && i < level->simple_rel_array_size; i++)
+		{
+			RelOptInfo *rel = level->simple_rel_array[i];
+
+			if (rel == NULL)
+				continue;
+			rel->consider_parallel = false;
+			rel->partial_pathlist = NIL;
+		}
+	}
+}
+
+static bool
+needs_subtransactions(const TopicTable *table)
+{
+	return table->on_error == ON_ERROR_SKIP && !SUBTRANSACTION_IN_PARALLEL_MODE_compat;
+}
+
 static double
 conditions_selectivity(PlannerInfo *root, RelOptInfo *baserel, const TopicTable *table)
 {
@@ -63,6 +94,8 @@ topicGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntablei
 
 	state->table = topic_table_get(rel);
 	table_close(rel, NoLock);
+	if (needs_subtransactions(state->table))
+		forbid_parallel_workers(root);
 
 	state->messages = DEFAULT_MESSAGES;
 	if (baserel->tuples >= 0)	/* analyzed */
@@ -127,9 +160,15 @@ topicGetForeignPlan(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid,
 	List	   *conditions = NIL;
 	List	   *used = NIL;
 
+	/* subqueries that were planned before have their Gather nodes: these then run alone */
+	if (needs_subtransactions(state->table))
+		root->glob->parallelModeNeeded = false;
+
 	scan_clauses = extract_actual_clauses(scan_clauses, false);
 	if (conditions_narrow(state->table))
 		conditions = topic_conditions_build(root, baserel, state->table, scan_clauses, &exprs, &used);
+	else
+		conditions = topic_keys_build(root, baserel, state->table, scan_clauses, &exprs, &used);
 	return make_foreignscan(tlist, scan_clauses, baserel->relid, exprs,
 							list_make3(wanted_columns(baserel), conditions, used),
 							NIL, NIL, outer_plan);

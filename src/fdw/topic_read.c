@@ -16,6 +16,9 @@
  */
 #define GAP_READ_OVER	5000
 
+/* Up to so many offsets per partition a pass is narrow. */
+#define NARROW_OFFSETS	1000
+
 /* More different timestamps than this are not looked up one by one. */
 #define MAX_TIMES		32
 
@@ -34,6 +37,8 @@ struct TopicReader
 	MemoryContext cxt;
 	MemoryContext pass_cxt;		/* slices and ranges of the current pass */
 	KafkaConsumer *consumer;
+	MemoryContext consumer_cxt; /* its owner: goes with it */
+	bool		narrow;			/* of the current pass: few records are wanted */
 
 	int			npartitions;	/* -1: not open */
 	int64	   *start;			/* the table's bounds */
@@ -69,20 +74,28 @@ topic_reader_create(const TopicTable *table, Oid userid)
 	return reader;
 }
 
-static void
-acquire(TopicReader *reader)
-{
-	if (reader->consumer == NULL)
-		reader->consumer = kafka_consumer_acquire(reader->config, uk_queue_kb, reader->cxt);
-}
-
 void
 topic_reader_release(TopicReader *reader)
 {
 	if (reader->consumer != NULL)
+	{
 		kafka_consumer_release(reader->consumer);
+		MemoryContextDelete(reader->consumer_cxt);
+	}
 	reader->consumer = NULL;
 	reader->reading = false;
+}
+
+/* A consumer that suits the current pass. */
+static void
+acquire(TopicReader *reader)
+{
+	if (reader->consumer != NULL && reader->config->narrow == reader->narrow)
+		return;
+	topic_reader_release(reader);
+	reader->config->narrow = reader->narrow;
+	reader->consumer_cxt = AllocSetContextCreate(reader->cxt, "topic consumer", ALLOCSET_SMALL_SIZES);
+	reader->consumer = kafka_consumer_acquire(reader->config, uk_queue_kb, reader->consumer_cxt);
 }
 
 void
@@ -329,6 +342,25 @@ make_slices(TopicReader *reader, const TopicBoxes *boxes)
 	reader->nslices = merged;
 }
 
+/* Is it plain before the topic was asked that only a few records are wanted? */
+static bool
+boxes_are_narrow(const TopicBoxes *boxes)
+{
+	int64		offsets = 0;
+
+	if (boxes == NULL)
+		return false;
+	for (int i = 0; i < boxes->n; i++)
+	{
+		const TopicBox *box = &boxes->boxes[i];
+
+		if (box->last_offset - box->first_offset >= NARROW_OFFSETS - offsets)
+			return false;
+		offsets += box->last_offset - box->first_offset + 1;
+	}
+	return true;
+}
+
 /* Slices of one partition with narrow gaps between them are one range. */
 static void
 make_ranges(TopicReader *reader)
@@ -368,6 +400,7 @@ topic_reader_start(TopicReader *reader, const TopicBoxes *boxes)
 		kafka_consume_stop(reader->consumer);
 	reader->reading = false;
 	reader->nslices = reader->nranges = 0;
+	reader->narrow = boxes_are_narrow(boxes);
 
 	MemoryContextReset(reader->pass_cxt);
 	old = MemoryContextSwitchTo(reader->pass_cxt);

@@ -36,6 +36,8 @@ struct TopicScan
 	ChangeBatch *batch;			/* rows in hand */
 	int			next_change;
 
+	bool		nothing;		/* the filter lets nothing pass */
+
 	/* upsert topics: everything was read, and rows come from one of these */
 	Reducer    *reducer;
 	Normalizer *normalizer;
@@ -120,13 +122,14 @@ note_first_skipped(TopicScan *scan, const char *text)
 }
 
 static void
-run_reducer(TopicScan *scan)
+run_reducer(TopicScan *scan, KeyFilter *filter)
 {
 	const ReducerStats *stats;
 	KafkaRecord *records;
 	int			n;
 
-	scan->reducer = reducer_create(scan->table, scan->key_decoder, keeps_headers(scan), scan->rewindable);
+	scan->reducer = reducer_create(scan->table, scan->key_decoder, filter,
+								   keeps_headers(scan), scan->rewindable);
 	topic_reader_start(scan->reader, NULL);
 	while ((n = topic_reader_next(scan->reader, &records)) > 0)
 		reducer_add(scan->reducer, records, n);
@@ -143,15 +146,15 @@ run_reducer(TopicScan *scan)
 }
 
 static void
-run_normalizer(TopicScan *scan)
+run_normalizer(TopicScan *scan, KeyFilter *filter)
 {
 	const NormalizerStats *stats;
 	KafkaRecord *records;
 	int			n;
 
 	scan->normalizer = normalizer_create(scan->table, scan->desc, scan->key_decoder,
-										 scan->decoder, scan->wanted, keeps_headers(scan),
-										 scan->rewindable);
+										 scan->decoder, filter, scan->wanted,
+										 keeps_headers(scan), scan->rewindable);
 	topic_reader_start(scan->reader, NULL);
 	while ((n = topic_reader_next(scan->reader, &records)) > 0)
 		normalizer_add(scan->normalizer, records, n);
@@ -166,7 +169,7 @@ run_normalizer(TopicScan *scan)
 }
 
 void
-topic_scan_start(TopicScan *scan, const TopicBoxes *boxes)
+topic_scan_start(TopicScan *scan, const TopicBoxes *boxes, KeyFilter *filter)
 {
 	MemoryContext old = MemoryContextSwitchTo(scan->cxt);
 
@@ -176,7 +179,10 @@ topic_scan_start(TopicScan *scan, const TopicBoxes *boxes)
 	scan->most_skipped = Max(scan->most_skipped, scan->pass_skipped);
 	scan->pass_skipped = 0;
 
-	if (!scan->table->upsert)
+	scan->nothing = filter && filter->nothing;
+	if (scan->nothing)
+		 /* not even read */ ;
+	else if (!scan->table->upsert)
 		topic_reader_start(scan->reader, boxes);
 	else if (scan->table->changelog)
 	{
@@ -191,7 +197,7 @@ topic_scan_start(TopicScan *scan, const TopicBoxes *boxes)
 				scan->normalizer = NULL;
 				scan->rewindable = true;
 			}
-			run_normalizer(scan);
+			run_normalizer(scan, filter);
 		}
 	}
 	else
@@ -206,7 +212,7 @@ topic_scan_start(TopicScan *scan, const TopicBoxes *boxes)
 				scan->reducer = NULL;
 				scan->rewindable = true;
 			}
-			run_reducer(scan);
+			run_reducer(scan, filter);
 		}
 	}
 	MemoryContextSwitchTo(old);
@@ -256,6 +262,8 @@ topic_scan_next(TopicScan *scan, Datum *values, bool *isnull)
 {
 	const Change *change;
 
+	if (scan->nothing)
+		return false;
 	if (scan->normalizer)
 		return normalizer_next(scan->normalizer, values, isnull);
 	do
@@ -330,7 +338,6 @@ void
 topicBeginForeignScan(ForeignScanState *node, int eflags)
 {
 	ForeignScan *plan = (ForeignScan *) node->ss.ps.plan;
-	EState	   *estate = node->ss.ps.state;
 	TopicScanState *state = palloc0(sizeof(TopicScanState));
 	List	   *members = (List *) list_nth(plan->fdw_private, TOPIC_PLAN_WANTED);
 	Bitmapset  *wanted = NULL;
@@ -349,7 +356,7 @@ topicBeginForeignScan(ForeignScanState *node, int eflags)
 	/* below a parameter the executor gives no notice of rescans */
 	rewindable = (eflags & EXEC_FLAG_REWIND) != 0 || !bms_is_empty(plan->scan.plan.allParam);
 	state->scan = topic_scan_create(node->ss.ss_currentRelation, wanted,
-									foreign_scan_user(plan, estate), rewindable);
+									foreign_scan_user(plan, node->ss.ps.state), rewindable);
 	state->conditions = (List *) list_nth(plan->fdw_private, TOPIC_PLAN_CONDITIONS);
 	state->expr_states = ExecInitExprList(plan->fdw_exprs, (PlanState *) node);
 	node->fdw_state = state;
@@ -358,11 +365,21 @@ topicBeginForeignScan(ForeignScanState *node, int eflags)
 static void
 start(ForeignScanState *node, TopicScanState *state)
 {
-	/* in the per-tuple context: the interval set is not needed any more afterwards */
-	TopicBoxes *boxes = topic_conditions_evaluate(state->conditions, state->expr_states,
-												  node->ss.ps.ps_ExprContext);
+	ExprContext *econtext = node->ss.ps.ps_ExprContext;
+	TopicBoxes *boxes = NULL;
 
-	topic_scan_start(state->scan, boxes);
+	if (topic_scan_table(state->scan)->upsert)
+	{
+		MemoryContext old = MemoryContextSwitchTo(node->ss.ps.state->es_query_cxt);
+
+		if (state->filter == NULL)
+			state->filter = topic_keys_evaluate(state->conditions, state->expr_states, econtext);
+		MemoryContextSwitchTo(old);
+	}
+	else
+		/* in the per-tuple context: the interval set is not needed any more afterwards */
+		boxes = topic_conditions_evaluate(state->conditions, state->expr_states, econtext);
+	topic_scan_start(state->scan, boxes, state->filter);
 	state->started = true;
 }
 

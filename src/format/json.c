@@ -64,8 +64,8 @@ empty_handling(DefElem *option, const DecoderSpec *spec)
 	if (spec->is_key)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
-				 errmsg("option \"%s\" '%s' is for values, not for keys", option->defname, value),
-				 errhint("Remove the option from the key format.")));
+				 errmsg("option \"key_json_%s\" takes nothing but 'error'", option->defname),
+				 errhint("What a message without a row means is said by its value.")));
 	return strcmp(value, "delete") == 0 ? EMPTY_DELETE : EMPTY_IGNORE;
 }
 
@@ -125,7 +125,7 @@ no_object(const JsonDecoder *decoder, EmptyHandling handling, const char *what, 
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 				 errmsg("JSON object expected, found %s", what),
-				 option && !decoder->is_key ? errhint("The option %s says what such values mean.", option) : 0));
+				 option && !decoder->is_key ? errhint("The option value_json_%s says what such values mean.", option) : 0));
 }
 
 /* Any byte beyond ASCII?  Then the message is to be verified as UTF-8. */
@@ -159,7 +159,8 @@ json_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 					 errmsg("JSON object expected, found byte 0x00"),
-					 errhint("The payload starts with byte 0x00 and looks framed by a schema registry; use the option registry_framing 'strip' if JSON text follows the five bytes.")));
+					 errhint("The payload starts with byte 0x00 and looks framed by a schema registry; use the option %s_json_registry_framing 'strip' if JSON text follows the five bytes.",
+							 decoder->is_key ? "key" : "value")));
 		bytes += FRAMING_SIZE;
 		len -= FRAMING_SIZE;
 	}

@@ -123,7 +123,7 @@ escape_raise(JsonError error)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNTRANSLATABLE_CHARACTER),
 				 errmsg("%s", json_error_text(error)),
-				 errhint("Use the option nul_handling 'strip' to drop such characters.")));
+				 errhint("The format's option nul_handling 'strip' drops such characters.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 			 errmsg("invalid JSON string: %s", json_error_text(error))));

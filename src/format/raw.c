@@ -106,7 +106,7 @@ fixed_datum(RawDecoder *decoder, const char *bytes, Size len)
 	if (len != decoder->width)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("invalid length for type %s: %zu bytes instead of %d",
+				 errmsg("invalid number of bytes for type %s: %zu instead of %d",
 						format_type_be(decoder->type), len, decoder->width),
 				 errhint("Format raw reads numbers and booleans in binary; use a text column if the messages hold text.")));
 	switch (decoder->width)

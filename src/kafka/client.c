@@ -12,6 +12,9 @@
 #include "postgres.h"
 
 #include <fcntl.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -26,6 +29,8 @@
 #define DEFAULT_QUEUE_KB 65536
 #define MAX_IDLE_PER_KEY 4
 #define EXIT_WAIT_MS 2000
+#define TRIM_AFTER_MS 1000
+#define MALLOC_ARENAS 4
 #define THREAD_STACK (256 * 1024)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,6 +40,7 @@ static KafkaHandle *idle;		/* pool: unused, kept until idle_until */
 static KafkaHandle *doomed;		/* to be destroyed */
 static int	nhandles;			/* made and not yet destroyed */
 static bool reaper_running;
+static int64 trim_at;			/* when to return memory to the system; 0: no need */
 
 static int	pool_pid;			/* process that the above belongs to */
 static KafkaConsumer *consumers;	/* main thread: those not released */
@@ -96,6 +102,22 @@ handle_destroy(KafkaHandle *handle)
 	free(handle);
 }
 
+/*
+ * Each thread of a client has its own malloc arena, and glibc keeps what was
+ * freed there: a session that has read a big topic once would stay at the size
+ * of its queue.  Called with the lock held, works without it.
+ */
+static void
+trim_memory(void)
+{
+	trim_at = 0;
+	pthread_mutex_unlock(&lock);
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+	pthread_mutex_lock(&lock);
+}
+
 static void *
 reaper_main(void *arg)
 {
@@ -131,11 +153,13 @@ reaper_main(void *arg)
 			nhandles--;
 			pthread_cond_broadcast(&handle_gone);
 		}
+		else if (trim_at != 0 && (trim_at <= now || idle == NULL))
+			trim_memory();
 		else if (idle != NULL)
 		{
 			struct timespec until;
 
-			timespec_from_ms(&until, next);
+			timespec_from_ms(&until, trim_at != 0 ? Min(next, trim_at) : next);
 			pthread_cond_timedwait(&reaper_wakeup, &lock, &until);
 		}
 		else
@@ -151,6 +175,8 @@ reaper_main(void *arg)
 static void
 reaper_wake(void)
 {
+	if (trim_at == 0 && (idle != NULL || doomed != NULL))
+		trim_at = kafka_now_ms() + TRIM_AFTER_MS;
 	if (reaper_running)
 		pthread_cond_signal(&reaper_wakeup);
 	else if (idle != NULL || doomed != NULL)
@@ -203,7 +229,8 @@ pool_take(const KafkaConfig *config, int queue_kb)
 			handle->next = doomed;
 			doomed = handle;
 		}
-		else if (same && found == NULL && handle->queue_kb == queue_kb && handle->follow == config->follow)
+		else if (same && found == NULL && handle->queue_kb == queue_kb && handle->follow == config->follow &&
+				 handle->narrow == config->narrow)
 		{
 			*link = handle->next;
 			found = handle;
@@ -298,6 +325,7 @@ handle_create(const KafkaConfig *config, int queue_kb)
 	handle->fingerprint = config->fingerprint;
 	handle->queue_kb = queue_kb;
 	handle->follow = config->follow;
+	handle->narrow = config->narrow;
 	pg_atomic_init_u32(&handle->refcount, 1);
 	handle->events = rd_kafka_queue_get_main(handle->rk);
 	handle->records = rd_kafka_queue_get_consumer(handle->rk);
@@ -356,6 +384,7 @@ pool_init(void)
 	doomed = NULL;
 	consumers = NULL;
 	nhandles = 0;
+	trim_at = 0;
 	reaper_running = false;
 	pthread_mutex_init(&lock, NULL);
 	pthread_condattr_init(&attr);
@@ -363,6 +392,10 @@ pool_init(void)
 	pthread_cond_init(&reaper_wakeup, &attr);
 	pthread_cond_init(&handle_gone, &attr);
 	pthread_condattr_destroy(&attr);
+#ifdef __GLIBC__
+	/* what one thread has freed another can use, instead of one heap for each */
+	mallopt(M_ARENA_MAX, MALLOC_ARENAS);
+#endif
 	pool_pid = MyProcPid;
 	on_proc_exit(kafka_at_exit, (Datum) 0);
 }

@@ -31,6 +31,8 @@ typedef struct KafkaConfig
 	bool		follow;			/* the consumer mostly waits for new records:
 								 * long polls, behind which any other call
 								 * waits for up to a tenth of a second */
+	bool		narrow;			/* a few records here and there: small fetches,
+								 * behind which the next one waits less */
 	uint32		fingerprint;	/* hash of all properties; a pooled handle with
 								 * another fingerprint is not reused */
 } KafkaConfig;

@@ -37,6 +37,7 @@ typedef struct KafkaHandle
 	uint32		fingerprint;
 	int			queue_kb;
 	bool		follow;
+	bool		narrow;
 
 	/* main thread only */
 	bool		answered;		/* a broker has answered some call */

@@ -146,7 +146,6 @@ static const KafkaSetting settings[] = {
 	{"isolation.level", "read_committed", false},
 	{"socket.keepalive.enable", "true", false},
 	{"reconnect.backoff.max.ms", "2000", false},
-	{"fetch.message.max.bytes", "4194304", false},
 
 	{"allow.auto.create.topics", "false", true},
 	{"auto.offset.reset", "error", true},
@@ -193,10 +192,11 @@ kafka_property_names(void)
 
 		for (int i = 0; i < lengthof(properties); i++)
 		{
-			size_t		size;
+			char		text[KAFKA_ERROR_TEXT];
 
+			/* NULL: back to its default; getting one that is unset says "unknown" as well */
 			if (properties[i].class != KAFKA_PROP_RESERVED &&
-				rd_kafka_conf_get(conf, properties[i].name, NULL, &size) != RD_KAFKA_CONF_UNKNOWN)
+				rd_kafka_conf_set(conf, properties[i].name, NULL, text, sizeof(text)) != RD_KAFKA_CONF_UNKNOWN)
 				names[n++] = properties[i].name;
 		}
 		rd_kafka_conf_destroy(conf);
@@ -273,6 +273,8 @@ kafka_conf_build(const KafkaConfig *config, int queue_kb)
 	 * behind: keep it short there.
 	 */
 	set_property(conf, "fetch.wait.max.ms", config->follow ? "100" : "5", false);
+	/* a fetch always brings a whole batch at least, however small this is */
+	set_property(conf, "fetch.message.max.bytes", config->narrow ? "65536" : "4194304", false);
 
 	for (int i = 0; i < config->nprops; i++)
 	{

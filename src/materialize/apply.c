@@ -16,8 +16,7 @@
 #include "executor/executor.h"
 #include "history/timeline.h"
 #include "history/versions.h"
-#include "materialize/apply_map.h"
-#include "materialize/writer.h"
+#include "materialize/apply_internal.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -25,68 +24,6 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
-
-/* Attribute numbers of one written table, by column of the map and by system column. */
-typedef struct Layout
-{
-	AttrNumber *columns;		/* 0: the table has no such column */
-	AttrNumber	valid_from;
-	AttrNumber	seq;
-	AttrNumber	op;
-	AttrNumber	partition;
-	AttrNumber	offset;
-	AttrNumber	timestamp;
-	AttrNumber	event_time;
-	AttrNumber	cause;
-} Layout;
-
-/*
- * Where the values of a version's row come from: a change in hand, or a row of
- * the versions or origins table.
- */
-typedef struct RowSource
-{
-	const Change *change;
-	HeapTuple	tuple;
-} RowSource;
-
-/* The last message of the key in one partition, where no history is kept. */
-typedef struct Origin
-{
-	VersionRow	row;			/* row.row: RowSource, or NULL if only the current table has it */
-	bool		stored;
-	bool		changed;
-} Origin;
-
-struct Applier
-{
-	const MaintainedTable *table;
-	const ApplyMap *map;
-	int64	   *next_seq;
-	bool		fresh;
-	bool		any_order;
-	MemoryContext context;
-	MemoryContext key_context;	/* of the key at hand */
-
-	TableWriter *current;
-	TableWriter *versions;
-	TableWriter *origins;
-	Layout		current_layout;
-	Layout		versions_layout;	/* of versions or origins */
-
-	/* the key at hand */
-	Datum	   *keys;
-	int32		partition;		/* of its messages, while it has only one; -1 none yet */
-	Timeline   *timeline;
-	TimestampTz loaded_from;	/* boundaries from here on are in the timeline */
-	Change		last;			/* last change; kind etc. */
-	bool		has_last;
-	RowSource	winner;			/* with current_by_event_time: row of the top */
-	bool		winner_changed;
-	int			norigins;
-	int			max_origins;
-	Origin	   *origin;
-};
 
 static AttrNumber
 find_column(Relation rel, const char *name, bool missing_ok)
@@ -198,8 +135,8 @@ applier_begin(const MaintainedTable *table, const ApplyMap *map, int64 *next_seq
 
 /* === rows of versions and origins ============================================== */
 
-static void
-fill_columns(Applier *applier, TupleTableSlot *slot, const Layout *layout, const RowSource *source, bool only_key)
+void
+apply_fill_columns(Applier *applier, TupleTableSlot *slot, const Layout *layout, const RowSource *source, bool only_key)
 {
 	const ApplyMap *map = applier->map;
 
@@ -229,8 +166,8 @@ fill_columns(Applier *applier, TupleTableSlot *slot, const Layout *layout, const
 	}
 }
 
-static void
-fill_key(Applier *applier, TupleTableSlot *slot, const Layout *layout)
+void
+apply_fill_key(Applier *applier, TupleTableSlot *slot, const Layout *layout)
 {
 	for (int k = 0; k < applier->map->nkeys; k++)
 	{
@@ -248,8 +185,8 @@ set(TupleTableSlot *slot, AttrNumber attnum, Datum value)
 	slot->tts_isnull[attnum - 1] = false;
 }
 
-static void
-fill_system(TupleTableSlot *slot, const Layout *layout, const VersionRow *row)
+void
+apply_fill_system(TupleTableSlot *slot, const Layout *layout, const VersionRow *row)
 {
 	set(slot, layout->valid_from, TimestampTzGetDatum(row->valid_from));
 	set(slot, layout->seq, Int64GetDatum(row->seq));
@@ -267,8 +204,8 @@ fill_system(TupleTableSlot *slot, const Layout *layout, const VersionRow *row)
 }
 
 /* A stored row as VersionRow; 'row' is a RowSource copy in the key's context if with_row. */
-static VersionRow
-read_system(Applier *applier, TupleTableSlot *slot, bool with_row)
+VersionRow
+apply_read_system(Applier *applier, TupleTableSlot *slot, bool with_row)
 {
 	const Layout *layout = &applier->versions_layout;
 	VersionRow	row;
@@ -313,7 +250,7 @@ copy_row(Applier *applier, const RowSource *source)
 	{
 		TupleTableSlot *slot = table_writer_slot(writer);
 
-		fill_columns(applier, slot, &applier->versions_layout, source, false);
+		apply_fill_columns(applier, slot, &applier->versions_layout, source, false);
 		copy->tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
 		ExecClearTuple(slot);
 	}
@@ -334,10 +271,10 @@ write_added(Applier *applier)
 		TupleTableSlot *slot = table_writer_slot(applier->versions);
 
 		if (VERSION_OP_HAS_ROW(row->op))
-			fill_columns(applier, slot, &applier->versions_layout, row->row, false);
+			apply_fill_columns(applier, slot, &applier->versions_layout, row->row, false);
 		else
-			fill_key(applier, slot, &applier->versions_layout);
-		fill_system(slot, &applier->versions_layout, row);
+			apply_fill_key(applier, slot, &applier->versions_layout);
+		apply_fill_system(slot, &applier->versions_layout, row);
 		table_writer_insert(applier->versions);
 	}
 	timeline->nadded = 0;
@@ -355,7 +292,7 @@ load_shared(Applier *applier)
 	table_writer_scan(applier->versions, applier->map->nkeys, applier->keys, false, 0);
 	while ((slot = table_writer_next(applier->versions, ForwardScanDirection)) != NULL)
 	{
-		VersionRow	row = read_system(applier, slot, true);
+		VersionRow	row = apply_read_system(applier, slot, true);
 
 		CHECK_FOR_INTERRUPTS();
 		timeline_load(timeline, &row);
@@ -378,7 +315,7 @@ load_top(Applier *applier)
 		applier->loaded_from = DT_NOBEGIN;
 		return;
 	}
-	row = read_system(applier, slot, false);
+	row = apply_read_system(applier, slot, false);
 	if (VERSION_OP_IS_SHARED(row.op))
 	{
 		load_shared(applier);
@@ -398,7 +335,7 @@ load_from(Applier *applier, TimestampTz moment)
 	table_writer_scan(applier->versions, applier->map->nkeys, applier->keys, true, moment);
 	while ((slot = table_writer_next(applier->versions, ForwardScanDirection)) != NULL)
 	{
-		VersionRow	row = read_system(applier, slot, false);
+		VersionRow	row = apply_read_system(applier, slot, false);
 
 		CHECK_FOR_INTERRUPTS();
 		if (row.valid_from >= applier->loaded_from)
@@ -455,8 +392,8 @@ apply_version(Applier *applier, const Change *change)
 
 /* === the current table ========================================================== */
 
-static void
-write_current(Applier *applier, const RowSource *winner)
+void
+apply_write_current(Applier *applier, const RowSource *winner)
 {
 	TableWriter *writer = applier->current;
 	TupleDesc	desc = RelationGetDescr(table_writer_relation(writer));
@@ -479,7 +416,7 @@ write_current(Applier *applier, const RowSource *winner)
 	}
 
 	slot = table_writer_slot(writer);
-	fill_columns(applier, slot, layout, winner, false);
+	apply_fill_columns(applier, slot, layout, winner, false);
 	if (found == NULL)
 	{
 		if (map->ncolumns < desc->natts)
@@ -542,177 +479,6 @@ write_current(Applier *applier, const RowSource *winner)
 	table_writer_update(writer);
 }
 
-/* === origins: the last message per partition where no history is kept ============= */
-
-static Origin *
-add_origin(Applier *applier)
-{
-	Origin	   *origin;
-
-	if (applier->norigins == applier->max_origins)
-	{
-		applier->max_origins = Max(4, applier->max_origins * 2);
-		applier->origin = applier->origin
-			? repalloc(applier->origin, applier->max_origins * sizeof(Origin))
-			: MemoryContextAlloc(applier->context, applier->max_origins * sizeof(Origin));
-	}
-	origin = &applier->origin[applier->norigins++];
-	memset(origin, 0, sizeof(Origin));
-	return origin;
-}
-
-static void
-load_origins(Applier *applier)
-{
-	TupleTableSlot *slot;
-
-	applier->norigins = 0;
-	if (applier->fresh)
-		return;
-	table_writer_scan(applier->origins, applier->map->nkeys, applier->keys, false, 0);
-	while ((slot = table_writer_next(applier->origins, ForwardScanDirection)) != NULL)
-	{
-		VersionRow	row = read_system(applier, slot, false);
-		Origin	   *origin = add_origin(applier);
-
-		origin->row = row;
-		if (row.op == 'U')
-		{
-			VersionRow	full = read_system(applier, slot, true);
-
-			origin->row.row = full.row;
-		}
-		origin->stored = true;
-	}
-}
-
-static void
-apply_origin(Applier *applier, const Change *change)
-{
-	Origin	   *origin = NULL;
-
-	for (int i = 0; i < applier->norigins && origin == NULL; i++)
-		if (applier->origin[i].row.partition == change->partition)
-			origin = &applier->origin[i];
-	if (origin == NULL)
-		origin = add_origin(applier);
-	else if (applier->any_order && origin->row.offset > change->offset)
-		return;					/* not the partition's last */
-	origin->row.op = change->kind == ROW_DELETE ? 'd' : 'u';
-	origin->row.valid_from = origin->row.event_time = change->event_time;
-	origin->row.partition = change->partition;
-	origin->row.offset = change->offset;
-	origin->row.timestamp = change->timestamp;
-	origin->changed = true;
-
-	/* the struct lives until the key ends; its values do as the contract says */
-	if (origin->row.row == NULL || ((RowSource *) origin->row.row)->change == NULL)
-	{
-		RowSource  *source = MemoryContextAllocZero(applier->key_context, sizeof(RowSource));
-
-		source->change = MemoryContextAlloc(applier->key_context, sizeof(Change));
-		origin->row.row = source;
-	}
-	*unconstify(Change *, ((RowSource *) origin->row.row)->change) = *change;
-}
-
-static void
-write_origins(Applier *applier)
-{
-	bool		shared = applier->norigins > 1;
-	bool		changed = false;
-	const Origin *word = NULL;
-
-	for (int i = 0; i < applier->norigins; i++)
-		changed |= applier->origin[i].changed;
-	if (!changed)
-		return;
-
-	/*
-	 * A second partition comes in: the first one's row is in the current table
-	 * only, and must be kept as its origin from now on.
-	 */
-	for (int i = 0; shared && i < applier->norigins; i++)
-	{
-		Origin	   *origin = &applier->origin[i];
-
-		if (origin->row.op == 'u' && origin->row.row == NULL)
-		{
-			TupleTableSlot *found;
-
-			table_writer_scan(applier->current, applier->map->nkeys, applier->keys, false, 0);
-			found = table_writer_next(applier->current, ForwardScanDirection);
-			if (found)
-			{
-				TupleTableSlot *slot = table_writer_slot(applier->origins);
-				RowSource  *source = MemoryContextAllocZero(applier->key_context, sizeof(RowSource));
-				MemoryContext old;
-
-				slot_getallattrs(found);
-				for (int c = 0; c < applier->map->ncolumns; c++)
-				{
-					int			to = applier->versions_layout.columns[c] - 1;
-					int			from = applier->current_layout.columns[c] - 1;
-
-					slot->tts_values[to] = found->tts_values[from];
-					slot->tts_isnull[to] = found->tts_isnull[from];
-				}
-				old = MemoryContextSwitchTo(applier->key_context);
-				source->tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
-				MemoryContextSwitchTo(old);
-				ExecClearTuple(slot);
-				origin->row.row = source;
-			}
-			origin->changed = true;
-		}
-	}
-
-	for (int i = 0; i < applier->norigins; i++)
-	{
-		Origin	   *origin = &applier->origin[i];
-
-		if (shared)
-		{
-			if (!VERSION_OP_IS_SHARED(origin->row.op))
-				origin->changed = true;
-			origin->row.op = pg_toupper((unsigned char) origin->row.op);
-		}
-		if (word == NULL || origin->row.timestamp > word->row.timestamp ||
-			(origin->row.timestamp == word->row.timestamp && origin->row.partition > word->row.partition))
-			word = origin;
-	}
-
-	write_current(applier, word->row.op == 'u' || word->row.op == 'U' ? word->row.row : NULL);
-
-	for (int i = 0; i < applier->norigins; i++)
-	{
-		Origin	   *origin = &applier->origin[i];
-		TupleTableSlot *slot;
-		bool		found = false;
-
-		if (!origin->changed)
-			continue;
-		if (origin->stored)
-		{
-			TupleTableSlot *stored;
-			bool		isnull;
-
-			table_writer_scan(applier->origins, applier->map->nkeys, applier->keys, false, 0);
-			while (!found && (stored = table_writer_next(applier->origins, ForwardScanDirection)) != NULL)
-				found = DatumGetInt32(slot_getattr(stored, applier->versions_layout.partition, &isnull)) == origin->row.partition;
-		}
-		slot = table_writer_slot(applier->origins);
-		if (origin->row.op == 'U')
-			fill_columns(applier, slot, &applier->versions_layout, origin->row.row, false);
-		fill_key(applier, slot, &applier->versions_layout);
-		fill_system(slot, &applier->versions_layout, &origin->row);
-		if (found)
-			table_writer_update(applier->origins);
-		else
-			table_writer_insert(applier->origins);
-	}
-}
-
 void
 applier_any_order(Applier *applier)
 {
@@ -749,7 +515,7 @@ applier_key_begin(Applier *applier, const Change *change)
 			load_top(applier);
 	}
 	else
-		load_origins(applier);
+		origins_load(applier);
 }
 
 void
@@ -758,7 +524,7 @@ applier_change(Applier *applier, const Change *change)
 	if (applier->versions)
 		apply_version(applier, change);
 	else
-		apply_origin(applier, change);
+		origins_change(applier, change);
 	applier->last = *change;
 	applier->has_last = true;
 }
@@ -769,7 +535,7 @@ applier_key_end(Applier *applier)
 	if (!applier->has_last)
 		return;
 	if (applier->origins)
-		write_origins(applier);
+		origins_write(applier);
 	else if (applier->timeline->shared)
 	{
 		const VersionRow *word;
@@ -777,19 +543,19 @@ applier_key_end(Applier *applier)
 		timeline_settle(applier->timeline, applier->last.offset);
 		word = applier->table->current_by_event_time ? timeline_top(applier->timeline)
 			: timeline_last_word(applier->timeline);
-		write_current(applier, word && VERSION_OP_HAS_ROW(word->op) ? word->row : NULL);
+		apply_write_current(applier, word && VERSION_OP_HAS_ROW(word->op) ? word->row : NULL);
 		write_added(applier);
 	}
 	else if (applier->table->current_by_event_time)
 	{
 		if (applier->winner_changed)
-			write_current(applier, applier->winner.tuple ? &applier->winner : NULL);
+			apply_write_current(applier, applier->winner.tuple ? &applier->winner : NULL);
 	}
 	else
 	{
 		RowSource	source = {&applier->last, NULL};
 
-		write_current(applier, applier->last.kind == ROW_DELETE ? NULL : &source);
+		apply_write_current(applier, applier->last.kind == ROW_DELETE ? NULL : &source);
 	}
 	MemoryContextReset(applier->key_context);
 }
@@ -799,7 +565,7 @@ applier_append(Applier *applier, const Change *change)
 {
 	RowSource	source = {change, NULL};
 
-	write_current(applier, &source);
+	apply_write_current(applier, &source);
 }
 
 void

@@ -29,6 +29,27 @@ source_column(const TopicTable *topic, const char *name, const MaintainedTable *
 	return -1;					/* not reached */
 }
 
+/*
+ * Event triggers refuse DDL that would change a type on one side only.  They can be
+ * switched off, and a Datum of another type would be the end of the process.
+ */
+static void
+check_type(const TopicColumn *from, Oid relid, const char *name)
+{
+	AttrNumber	attnum;
+
+	if (!OidIsValid(relid))
+		return;
+	attnum = get_attnum(relid, name);
+	if (attnum == InvalidAttrNumber || get_atttype(relid, attnum) != from->type)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("column \"%s\" of \"%s\" does not fit the column of the foreign table that fills it",
+						name, get_rel_name(relid)),
+				 errdetail("Column \"%s\" of the foreign table is of type %s.",
+						   from->name, format_type_be(from->type))));
+}
+
 ApplyMap *
 apply_map_create(const MaintainedTable *table, const TopicTable *topic)
 {
@@ -38,7 +59,15 @@ apply_map_create(const MaintainedTable *table, const TopicTable *topic)
 	map->names = table->columns;
 	map->sources = palloc(Max(table->ncolumns, 1) * sizeof(int));
 	for (int i = 0; i < table->ncolumns; i++)
+	{
+		const TopicColumn *from;
+
 		map->sources[i] = source_column(topic, table->source_columns[i], table);
+		from = &topic->columns[map->sources[i]];
+		check_type(from, table->target, table->columns[i]);
+		check_type(from, table->versions, table->columns[i]);
+		check_type(from, table->origins, table->columns[i]);
+	}
 
 	map->nkeys = table->nkeys;
 	map->keys = palloc(Max(table->nkeys, 1) * sizeof(AttrNumber));
@@ -63,6 +92,11 @@ apply_map_create(const MaintainedTable *table, const TopicTable *topic)
 	{
 		map->event_time = source_column(topic, table->event_time, table);
 		map->event_time_type = getBaseType(topic->columns[map->event_time].type);
+		if (map->event_time_type != TIMESTAMPTZOID && map->event_time_type != TIMESTAMPOID)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("event time column \"%s\" of foreign table \"%s\" is of type %s",
+							table->event_time, topic->name, format_type_be(map->event_time_type))));
 	}
 	map->time_zone = pg_tzset(topic->time_zone);
 

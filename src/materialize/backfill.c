@@ -18,6 +18,7 @@
 #include "materialize/apply_map.h"
 #include "materialize/feed_internal.h"
 #include "materialize/owner.h"
+#include "materialize/progress.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "upsert_kafka.h"
@@ -30,13 +31,20 @@
 #define BACKFILL_RECORDS	8192	/* fetched and decoded at once */
 #define BACKFILL_SORT_KB	(128 * 1024)
 
-/* Columns of a sorted change after the topic's own */
-#define SORT_DELETE			0
-#define SORT_PARTITION		1
-#define SORT_OFFSET			2
-#define SORT_TIMESTAMP		3
-#define SORT_EVENT_TIME		4
-#define SORT_NEXTRA			5
+/*
+ * Columns of a sorted change before the topic's own: of fixed width and in front,
+ * so that comparing them costs no walk over the row.
+ */
+#define SORT_ORDER			0	/* partition, then arrival, in one number */
+#define SORT_OFFSET			1
+#define SORT_TIMESTAMP		2
+#define SORT_EVENT_TIME		3
+#define SORT_PARTITION		4
+#define SORT_DELETE			5
+#define SORT_NEXTRA			6
+
+/* Arrival within a partition is offset order; this many messages fit below a partition. */
+#define SORT_ARRIVAL_BITS	40
 
 typedef struct Backfill
 {
@@ -48,37 +56,39 @@ typedef struct Backfill
 	Tuplesortstate *sort;
 	Applier    *applier;		/* of an append table: rows go in at once */
 	int64		messages;
+	int64		sorted;
 	bool		stopped;
 } Backfill;
 
-/* Rows of the sort: the topic's columns, dropped ones as nulls, and the coordinates. */
+/* Rows of the sort: the coordinates, then the topic's columns, dropped ones as nulls. */
 static TupleDesc
 sort_desc(const TopicTable *topic)
 {
 	TupleDesc	desc = CreateTemplateTupleDesc(topic->natts + SORT_NEXTRA);
-	int			n = topic->natts;
 
-	for (int i = 0; i < n; i++)
+	TupleDescInitEntry(desc, SORT_ORDER + 1, NULL, INT8OID, -1, 0);
+	TupleDescInitEntry(desc, SORT_OFFSET + 1, NULL, INT8OID, -1, 0);
+	TupleDescInitEntry(desc, SORT_TIMESTAMP + 1, NULL, INT8OID, -1, 0);
+	TupleDescInitEntry(desc, SORT_EVENT_TIME + 1, NULL, INT8OID, -1, 0);
+	TupleDescInitEntry(desc, SORT_PARTITION + 1, NULL, INT4OID, -1, 0);
+	TupleDescInitEntry(desc, SORT_DELETE + 1, NULL, BOOLOID, -1, 0);
+	for (int i = 0; i < topic->natts; i++)
 	{
 		const TopicColumn *column = &topic->columns[i];
 		bool		live = OidIsValid(column->type);
+		AttrNumber	attnum = SORT_NEXTRA + i + 1;
 
-		TupleDescInitEntry(desc, i + 1, NULL, live ? column->type : INT4OID, live ? column->typmod : -1, 0);
+		TupleDescInitEntry(desc, attnum, NULL, live ? column->type : INT4OID, live ? column->typmod : -1, 0);
 		if (live)
-			TupleDescInitEntryCollation(desc, i + 1, column->collation);
+			TupleDescInitEntryCollation(desc, attnum, column->collation);
 	}
-	TupleDescInitEntry(desc, n + SORT_DELETE + 1, NULL, BOOLOID, -1, 0);
-	TupleDescInitEntry(desc, n + SORT_PARTITION + 1, NULL, INT4OID, -1, 0);
-	TupleDescInitEntry(desc, n + SORT_OFFSET + 1, NULL, INT8OID, -1, 0);
-	TupleDescInitEntry(desc, n + SORT_TIMESTAMP + 1, NULL, INT8OID, -1, 0);
-	TupleDescInitEntry(desc, n + SORT_EVENT_TIME + 1, NULL, INT8OID, -1, 0);
 	return desc;
 }
 
 static Tuplesortstate *
-begin_sort(const ApplyMap *map, TupleDesc desc, int natts)
+begin_sort(const ApplyMap *map, TupleDesc desc)
 {
-	int			n = map->nkeys + 2;
+	int			n = map->nkeys + 1;
 	AttrNumber *attnums = palloc(n * sizeof(AttrNumber));
 	Oid		   *operators = palloc(n * sizeof(Oid));
 	Oid		   *collations = palloc0(n * sizeof(Oid));
@@ -86,16 +96,14 @@ begin_sort(const ApplyMap *map, TupleDesc desc, int natts)
 
 	for (int k = 0; k < map->nkeys; k++)
 	{
-		attnums[k] = map->keys[k];
+		attnums[k] = SORT_NEXTRA + map->keys[k];
 		operators[k] = map->key_desc->columns[k].lt_operator;
 		collations[k] = map->key_desc->columns[k].collation;
 	}
-	attnums[n - 2] = natts + SORT_PARTITION + 1;
-	operators[n - 2] = Int4LessOperator;
-	attnums[n - 1] = natts + SORT_OFFSET + 1;
+	attnums[n - 1] = SORT_ORDER + 1;
 	operators[n - 1] = Int8LessOperator;
 	return tuplesort_begin_heap(desc, n, attnums, operators, collations, nulls_first,
-								Min(maintenance_work_mem, BACKFILL_SORT_KB), NULL, 0);
+								Min(maintenance_work_mem, BACKFILL_SORT_KB), NULL, TUPLESORT_NONE_compat);
 }
 
 /* Where the first load starts, by the source's options; its ends are the stable ends now. */
@@ -176,20 +184,39 @@ take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
 			continue;
 		}
 		ExecClearTuple(slot);
-		memcpy(slot->tts_values, change->values, natts * sizeof(Datum));
-		memcpy(slot->tts_isnull, change->isnull, natts * sizeof(bool));
-		memset(slot->tts_isnull + natts, false, SORT_NEXTRA * sizeof(bool));
-		slot->tts_values[natts + SORT_DELETE] = BoolGetDatum(change->kind == ROW_DELETE);
-		slot->tts_values[natts + SORT_PARTITION] = Int32GetDatum(change->partition);
-		slot->tts_values[natts + SORT_OFFSET] = Int64GetDatum(change->offset);
-		slot->tts_values[natts + SORT_TIMESTAMP] = Int64GetDatum(change->timestamp);
-		slot->tts_values[natts + SORT_EVENT_TIME] = Int64GetDatum(change->event_time);
+		memcpy(slot->tts_values + SORT_NEXTRA, change->values, natts * sizeof(Datum));
+		memcpy(slot->tts_isnull + SORT_NEXTRA, change->isnull, natts * sizeof(bool));
+		memset(slot->tts_isnull, false, SORT_NEXTRA * sizeof(bool));
+		slot->tts_values[SORT_ORDER] = Int64GetDatum(((int64) change->partition << SORT_ARRIVAL_BITS) + backfill->sorted++);
+		slot->tts_values[SORT_OFFSET] = Int64GetDatum(change->offset);
+		slot->tts_values[SORT_TIMESTAMP] = Int64GetDatum(change->timestamp);
+		slot->tts_values[SORT_EVENT_TIME] = Int64GetDatum(change->event_time);
+		slot->tts_values[SORT_PARTITION] = Int32GetDatum(change->partition);
+		slot->tts_values[SORT_DELETE] = BoolGetDatum(change->kind == ROW_DELETE);
 		ExecStoreVirtualTuple(slot);
 		tuplesort_puttupleslot(backfill->sort, slot);
 	}
 }
 
 /* Everything up to the ends, or up to a message that stops the table. */
+/* Offsets read and to be read stand for messages: gaps are few, and the end is exact. */
+static void
+report_progress(const Backfill *backfill)
+{
+	int64		done = 0;
+	int64		total = 0;
+
+	for (int i = 0; i < backfill->nranges; i++)
+	{
+		const KafkaRange *range = &backfill->ranges[i];
+
+		done += Max(Min(range->position, range->end) - range->start, 0);
+		total += Max(range->end - range->start, 0);
+	}
+	progress_backfill(backfill->source.table->target, done, total,
+					  MemoryContextMemAllocated(CurrentMemoryContext, true));
+}
+
 static void
 read_all(Backfill *backfill)
 {
@@ -220,6 +247,7 @@ read_all(Backfill *backfill)
 			MemoryContextSwitchTo(old);
 			MemoryContextReset(step);
 			backfill->messages += done;
+			report_progress(backfill);
 		}
 		open = false;
 		for (int i = 0; i < backfill->nranges; i++)
@@ -237,17 +265,18 @@ read_all(Backfill *backfill)
 }
 
 static void
-read_change(TupleTableSlot *slot, int natts, Change *change)
+read_change(TupleTableSlot *slot, Change *change)
 {
 	slot_getallattrs(slot);
+	memset(change, 0, sizeof(Change));
 	change->record = -1;
-	change->values = slot->tts_values;
-	change->isnull = slot->tts_isnull;
-	change->kind = DatumGetBool(slot->tts_values[natts + SORT_DELETE]) ? ROW_DELETE : ROW_UPSERT;
-	change->partition = DatumGetInt32(slot->tts_values[natts + SORT_PARTITION]);
-	change->offset = DatumGetInt64(slot->tts_values[natts + SORT_OFFSET]);
-	change->timestamp = DatumGetInt64(slot->tts_values[natts + SORT_TIMESTAMP]);
-	change->event_time = DatumGetInt64(slot->tts_values[natts + SORT_EVENT_TIME]);
+	change->values = slot->tts_values + SORT_NEXTRA;
+	change->isnull = slot->tts_isnull + SORT_NEXTRA;
+	change->kind = DatumGetBool(slot->tts_values[SORT_DELETE]) ? ROW_DELETE : ROW_UPSERT;
+	change->partition = DatumGetInt32(slot->tts_values[SORT_PARTITION]);
+	change->offset = DatumGetInt64(slot->tts_values[SORT_OFFSET]);
+	change->timestamp = DatumGetInt64(slot->tts_values[SORT_TIMESTAMP]);
+	change->event_time = DatumGetInt64(slot->tts_values[SORT_EVENT_TIME]);
 }
 
 /* Slots that changes of the key at hand live in; reused from key to key. */
@@ -277,7 +306,6 @@ take_slot(SlotPool *pool)
 static void
 load_sorted(Backfill *backfill)
 {
-	int			natts = backfill->source.topic->natts;
 	const ApplyMap *map = backfill->source.map;
 	SlotPool	pool = {backfill->desc, NIL, NIL};
 	TupleTableSlot *slot;
@@ -292,8 +320,7 @@ load_sorted(Backfill *backfill)
 		Change		change;
 
 		CHECK_FOR_INTERRUPTS();
-		memset(&change, 0, sizeof(change));
-		read_change(slot, natts, &change);
+		read_change(slot, &change);
 		if (last_slot == NULL)
 			applier_key_begin(applier, &change);
 		else if (!apply_same_key(map, &last, &change))
@@ -348,7 +375,7 @@ backfill_run(Oid target)
 		backfill.applier = applier_begin(backfill.source.table, backfill.source.map,
 										 &backfill.positions->next_seq, true);
 	else
-		backfill.sort = begin_sort(backfill.source.map, backfill.desc, backfill.source.topic->natts);
+		backfill.sort = begin_sort(backfill.source.map, backfill.desc);
 	read_all(&backfill);
 	kafka_consumer_release(backfill.source.consumer);
 	if (backfill.applier)

@@ -1,7 +1,7 @@
 /*
  * catalog.c
  *	  Reads and writes the extension's catalogs: registrations of maintained
- *	  tables, their positions, and the messages that could not be applied.
+ *	  tables and their positions (message_errors.c has the third).
  *
  * Rows are read and written below SQL, like system catalogs: no parsing per
  * apply transaction, no rights of the caller involved, and always the newest
@@ -18,10 +18,11 @@
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_trigger.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "commands/trigger.h"
-#include "materialize/catalog.h"
+#include "materialize/catalog_rows.h"
 #include "materialize/parts.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
@@ -78,43 +79,7 @@ enum
 	PS_NATTS = PS_UPDATED_AT
 };
 
-/* Columns of message_error */
-enum
-{
-	ME_TARGET = 1,
-	ME_TOPIC,
-	ME_PARTITION,
-	ME_OFFSET,
-	ME_TIMESTAMP,
-	ME_RAW_KEY,
-	ME_RAW_VALUE,
-	ME_COLUMN_NAME,
-	ME_SQLSTATE,
-	ME_MESSAGE,
-	ME_KEY_TEXT,
-	ME_SUPERSEDED_PARTITION,
-	ME_SUPERSEDED_OFFSET,
-	ME_RECORDED_AT,
-	ME_NATTS = ME_RECORDED_AT
-};
-
-/*
- * OIDs of the catalogs.  Only a complete set is kept, and dropped when a relcache
- * message names one of them, so that DROP and CREATE EXTENSION are seen.
- */
-typedef struct CatalogIds
-{
-	bool		valid;
-	Oid			maintained_table;
-	Oid			maintained_table_pkey;
-	Oid			position_state;
-	Oid			position_state_pkey;
-	Oid			message_error;
-	Oid			message_error_pkey;
-	Oid			message_error_key_text;
-} CatalogIds;
-
-static CatalogIds catalog_ids;
+CatalogIds	catalog_ids;
 
 static const char *const state_names[] = {
 	[TABLE_BACKFILL] = "backfill",
@@ -140,7 +105,7 @@ catalog_ids_invalidate(Datum arg, Oid relid)
  * False where the extension does not exist.  The extension is asked for, not only
  * its schema: anybody may make a schema of that name where it is not installed.
  */
-static bool
+bool
 catalog_ids_find(void)
 {
 	static bool registered = false;
@@ -182,7 +147,7 @@ catalog_ids_find(void)
 	return true;
 }
 
-static void
+void
 catalog_ids_require(void)
 {
 	if (!catalog_ids_find())
@@ -252,21 +217,6 @@ int64s_from_array(Datum value, int expected)
 	return values;
 }
 
-/* Kafka's milliseconds since 1970; false if unset or outside PostgreSQL's range */
-static bool
-kafka_timestamp(int64 ms, TimestampTz *result)
-{
-	int64		us;
-
-	if (ms < 0 || ms > PG_INT64_MAX / 1000)
-		return false;
-	us = ms * 1000 - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
-	if (!IS_VALID_TIMESTAMP(us))
-		return false;
-	*result = us;
-	return true;
-}
-
 /* --- locks ------------------------------------------------------------------- */
 
 bool
@@ -299,10 +249,21 @@ registration_lock(Oid target)
 	AcceptInvalidationMessages();
 }
 
+void
+maintained_table_lock_privileges(Oid target)
+{
+	LOCKTAG		tag;
+
+	catalog_ids_require();
+	SET_LOCKTAG_OBJECT(tag, MyDatabaseId, catalog_ids.maintained_table, target, 2);
+	(void) LockAcquire(&tag, ExclusiveLock, false, false);
+	AcceptInvalidationMessages();
+}
+
 /* --- registrations ------------------------------------------------------------ */
 
 /* A copy of the row with this target, or NULL; rel is one of our catalogs. */
-static HeapTuple
+HeapTuple
 row_of_target(Relation rel, Oid index, Oid target)
 {
 	ScanKeyData key;
@@ -351,7 +312,25 @@ registration_is_copy(Oid target, int64 system_identifier, Oid database)
 bool
 maintained_table_is_guarded(Oid target)
 {
-	return OidIsValid(get_trigger_oid(target, GUARD_TRIGGER, true));
+	Relation	rel = table_open(TriggerRelationId, AccessShareLock);
+	NameData	name;
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		guarded;
+
+	namestrcpy(&name, GUARD_TRIGGER);
+	ScanKeyInit(&keys[0], Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(target));
+	ScanKeyInit(&keys[1], Anum_pg_trigger_tgname, BTEqualStrategyNumber, F_NAMEEQ,
+				NameGetDatum(&name));
+	scan = systable_beginscan(rel, TriggerRelidNameIndexId, true, NULL, 2, keys);
+	tuple = systable_getnext(scan);
+	guarded = HeapTupleIsValid(tuple) &&
+		((Form_pg_trigger) GETSTRUCT(tuple))->tgenabled != TRIGGER_DISABLED;
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return guarded;
 }
 
 MaintainedTable *
@@ -613,7 +592,7 @@ registration_error_get(Oid target, RegistrationError *error)
 	return found;
 }
 
-static void
+void
 delete_rows_of_target(Oid relid, Oid index, Oid target)
 {
 	Relation	rel = table_open(relid, RowExclusiveLock);
@@ -670,6 +649,9 @@ targets_where(int column, Oid value)
 	}
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
+
+	/* the order of the heap changes with every update */
+	list_sort(targets, list_oid_cmp);
 	return targets;
 }
 
@@ -692,12 +674,6 @@ maintained_table_of_part(Oid relid)
 			return linitial_oid(targets);
 	}
 	return InvalidOid;
-}
-
-List *
-maintained_table_targets_of_source(Oid source)
-{
-	return targets_where(MT_SOURCE, source);
 }
 
 /* --- positions ------------------------------------------------------------------ */
@@ -814,220 +790,4 @@ positions_forget(Oid target)
 	catalog_ids_require();
 	delete_rows_of_target(catalog_ids.position_state, catalog_ids.position_state_pkey, target);
 	CommandCounterIncrement();
-}
-
-/* --- messages that were not applied ------------------------------------------------ */
-
-static Datum
-bytes_to_datum(const char *bytes, Size len)
-{
-	bytea	   *result = palloc(VARHDRSZ + len);
-
-	SET_VARSIZE(result, VARHDRSZ + len);
-	memcpy(VARDATA(result), bytes, len);
-	return PointerGetDatum(result);
-}
-
-/* A message that is met again (after a rebuild, or a retry that failed) replaces its row. */
-void
-message_error_record(Oid target, const MessageError *error)
-{
-	Relation	rel;
-	ScanKeyData keys[3];
-	SysScanDesc scan;
-	HeapTuple	old;
-	HeapTuple	tuple;
-	TimestampTz ts;
-	Datum		values[ME_NATTS] = {0};
-	bool		isnull[ME_NATTS] = {0};
-
-	catalog_ids_require();
-
-	values[ME_TARGET - 1] = ObjectIdGetDatum(target);
-	values[ME_TOPIC - 1] = CStringGetTextDatum(error->topic);
-	values[ME_PARTITION - 1] = Int32GetDatum(error->partition);
-	values[ME_OFFSET - 1] = Int64GetDatum(error->offset);
-	if (kafka_timestamp(error->timestamp, &ts))
-		values[ME_TIMESTAMP - 1] = TimestampTzGetDatum(ts);
-	else
-		isnull[ME_TIMESTAMP - 1] = true;
-	if (error->key != NULL)
-		values[ME_RAW_KEY - 1] = bytes_to_datum(error->key, error->key_len);
-	else
-		isnull[ME_RAW_KEY - 1] = true;
-	if (error->value != NULL)
-		values[ME_RAW_VALUE - 1] = bytes_to_datum(error->value, error->value_len);
-	else
-		isnull[ME_RAW_VALUE - 1] = true;
-	if (error->column != NULL)
-		values[ME_COLUMN_NAME - 1] = CStringGetTextDatum(error->column);
-	else
-		isnull[ME_COLUMN_NAME - 1] = true;
-	values[ME_SQLSTATE - 1] = CStringGetTextDatum(unpack_sql_state(error->sqlerrcode));
-	values[ME_MESSAGE - 1] = CStringGetTextDatum(error->message);
-	if (error->key_text != NULL)
-		values[ME_KEY_TEXT - 1] = CStringGetTextDatum(error->key_text);
-	else
-		isnull[ME_KEY_TEXT - 1] = true;
-	isnull[ME_SUPERSEDED_PARTITION - 1] = true;
-	isnull[ME_SUPERSEDED_OFFSET - 1] = true;
-	values[ME_RECORDED_AT - 1] = TimestampTzGetDatum(GetCurrentTimestamp());
-
-	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
-	ScanKeyInit(&keys[0], ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, values[ME_TARGET - 1]);
-	ScanKeyInit(&keys[1], ME_PARTITION, BTEqualStrategyNumber, F_INT4EQ, values[ME_PARTITION - 1]);
-	ScanKeyInit(&keys[2], ME_OFFSET, BTEqualStrategyNumber, F_INT8EQ, values[ME_OFFSET - 1]);
-	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
-	old = systable_getnext(scan);
-	tuple = heap_form_tuple(RelationGetDescr(rel), values, isnull);
-	if (HeapTupleIsValid(old))
-		CatalogTupleUpdate(rel, &old->t_self, tuple);
-	else
-		CatalogTupleInsert(rel, tuple);
-	systable_endscan(scan);
-	heap_freetuple(tuple);
-	table_close(rel, RowExclusiveLock);
-	CommandCounterIncrement();
-}
-
-void
-message_errors_forget(Oid target)
-{
-	catalog_ids_require();
-	delete_rows_of_target(catalog_ids.message_error, catalog_ids.message_error_pkey, target);
-	CommandCounterIncrement();
-}
-
-bool
-message_errors_exist(Oid target)
-{
-	Relation	rel;
-	HeapTuple	tuple;
-
-	if (!catalog_ids_find())
-		return false;
-	rel = table_open(catalog_ids.message_error, AccessShareLock);
-	tuple = row_of_target(rel, catalog_ids.message_error_pkey, target);
-	table_close(rel, AccessShareLock);
-	return HeapTupleIsValid(tuple);
-}
-
-void
-message_errors_supersede(Oid target, const char *key_text, int32 partition, int64 offset)
-{
-	Relation	rel;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	bool		changed = false;
-
-	catalog_ids_require();
-	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
-
-	/* a hash index: key texts may be longer than a btree takes */
-	ScanKeyInit(&key, ME_KEY_TEXT, HTEqualStrategyNumber, F_TEXTEQ, CStringGetTextDatum(key_text));
-	scan = systable_beginscan(rel, catalog_ids.message_error_key_text, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		TupleDesc	desc = RelationGetDescr(rel);
-		Datum		values[ME_NATTS];
-		bool		isnull[ME_NATTS];
-		bool		replace[ME_NATTS] = {0};
-		HeapTuple	modified;
-
-		heap_deform_tuple(tuple, desc, values, isnull);
-		if (DatumGetObjectId(values[ME_TARGET - 1]) != target ||
-			!isnull[ME_SUPERSEDED_OFFSET - 1])
-			continue;
-		if (DatumGetInt32(values[ME_PARTITION - 1]) == partition &&
-			DatumGetInt64(values[ME_OFFSET - 1]) >= offset)
-			continue;
-
-		values[ME_SUPERSEDED_PARTITION - 1] = Int32GetDatum(partition);
-		values[ME_SUPERSEDED_OFFSET - 1] = Int64GetDatum(offset);
-		isnull[ME_SUPERSEDED_PARTITION - 1] = isnull[ME_SUPERSEDED_OFFSET - 1] = false;
-		replace[ME_SUPERSEDED_PARTITION - 1] = replace[ME_SUPERSEDED_OFFSET - 1] = true;
-		modified = heap_modify_tuple(tuple, desc, values, isnull, replace);
-		CatalogTupleUpdate(rel, &tuple->t_self, modified);
-		heap_freetuple(modified);
-		changed = true;
-	}
-	systable_endscan(scan);
-	table_close(rel, RowExclusiveLock);
-	if (changed)
-		CommandCounterIncrement();
-}
-
-static const char *
-copy_bytes(Datum value, bool isnull, Size *len)
-{
-	bytea	   *bytes;
-	char	   *copy;
-
-	*len = 0;
-	if (isnull)
-		return NULL;
-	bytes = DatumGetByteaPP(value);
-	*len = VARSIZE_ANY_EXHDR(bytes);
-	copy = palloc(*len + 1);	/* zero-length is not null */
-	memcpy(copy, VARDATA_ANY(bytes), *len);
-	return copy;
-}
-
-List *
-message_errors_get(Oid target)
-{
-	Relation	rel;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-	List	   *errors = NIL;
-
-	catalog_ids_require();
-	rel = table_open(catalog_ids.message_error, AccessShareLock);
-	ScanKeyInit(&key, ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
-	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		MessageError *error = palloc0(sizeof(MessageError));
-		Datum		values[ME_NATTS];
-		bool		isnull[ME_NATTS];
-
-		heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
-		error->topic = TextDatumGetCString(values[ME_TOPIC - 1]);
-		error->partition = DatumGetInt32(values[ME_PARTITION - 1]);
-		error->offset = DatumGetInt64(values[ME_OFFSET - 1]);
-		error->timestamp = isnull[ME_TIMESTAMP - 1] ? -1
-			: (DatumGetTimestampTz(values[ME_TIMESTAMP - 1]) +
-			   ((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)) * USECS_PER_DAY) / 1000;
-		error->key = copy_bytes(values[ME_RAW_KEY - 1], isnull[ME_RAW_KEY - 1], &error->key_len);
-		error->value = copy_bytes(values[ME_RAW_VALUE - 1], isnull[ME_RAW_VALUE - 1], &error->value_len);
-		errors = lappend(errors, error);
-	}
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return errors;
-}
-
-void
-message_error_delete(Oid target, int32 partition, int64 offset)
-{
-	Relation	rel;
-	ScanKeyData keys[3];
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	catalog_ids_require();
-	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
-	ScanKeyInit(&keys[0], ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
-	ScanKeyInit(&keys[1], ME_PARTITION, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(partition));
-	ScanKeyInit(&keys[2], ME_OFFSET, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(offset));
-	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
-	tuple = systable_getnext(scan);
-	if (HeapTupleIsValid(tuple))
-		CatalogTupleDelete(rel, &tuple->t_self);
-	systable_endscan(scan);
-	table_close(rel, RowExclusiveLock);
-	if (HeapTupleIsValid(tuple))
-		CommandCounterIncrement();
 }

@@ -72,16 +72,17 @@ extern MaintainedTable *maintained_table_get(Oid target);
 extern MaintainedTable *maintained_table_read(Oid target);
 
 /*
- * Has the current table its guard trigger?  pg_dump makes triggers last and
- * --clean drops them first, so a table without it is being restored or taken
- * apart: nothing is applied to it, and no DDL on it is refused or followed.
+ * Has the current table its guard trigger, and is it enabled?  pg_dump makes triggers
+ * last and --clean drops them first, so a table without it is being restored
+ * or taken apart: nothing is applied to it, and no DDL on it is refused or
+ * followed.
  */
+#define GUARD_TRIGGER	"upsert_kafka_guard"
 extern bool maintained_table_is_guarded(Oid target);
 
 /* What MaintainedTable.foreign_copy tells, of a registration's columns. */
 extern bool registration_is_copy(Oid target, int64 system_identifier, Oid database);
 extern List *maintained_table_targets(void);	/* OIDs of all of this database */
-extern List *maintained_table_targets_of_source(Oid source);
 
 /* The target whose versions, history or origins table this is; InvalidOid: none. */
 extern Oid	maintained_table_of_part(Oid relid);
@@ -155,6 +156,9 @@ extern void message_errors_supersede(Oid target, const char *key_text, int32 par
  * Conflicts with itself only, not with DDL or vacuum.
  */
 extern bool maintained_table_lock(Oid target, bool nowait);
+
+/* One GRANT or REVOKE at a time on a table and its history; to the end of the transaction. */
+extern void maintained_table_lock_privileges(Oid target);
 
 /* True while apply itself writes: the guard trigger lets it pass. */
 extern bool apply_in_progress;

@@ -119,13 +119,16 @@ table_state_error(const MaintainedTable *table)
 			hint = "Repair the cause and call upsert_kafka.resume(), or upsert_kafka.skip() to go on without this message.";
 			break;
 		case TABLE_TOPIC_CHANGED:
-			hint = "Use upsert_kafka.rebuild() to read the topic as it is now.";
+			hint = "Use upsert_kafka.rebuild(target, discard_history => true) to read the topic as it is now.";
 			break;
 		case TABLE_DATA_LOST:
 			hint = "Use upsert_kafka.resume(target, accept_data_loss => true) to go on with what the topic still has.";
 			break;
 		case TABLE_RESTORED:
-			hint = "Use upsert_kafka.resume() if this copy is to follow the topic from now on.";
+			/* resume() would not help where the guard trigger is missing */
+			hint = maintained_table_is_guarded(table->target) ?
+				"Use upsert_kafka.resume() if this copy is to follow the topic from now on." :
+				"Its trigger \"" GUARD_TRIGGER "\" is missing or disabled, as in a restore that has not ended; create or enable it.";
 			break;
 	}
 	ereport(ERROR,
@@ -234,6 +237,8 @@ upsert_kafka_resume(PG_FUNCTION_ARGS)
 		PG_RETURN_VOID();		/* it runs: nothing to wait for */
 	table = take_and_reread(target);
 
+	if (!maintained_table_is_guarded(target))
+		table_state_error(table);
 	if (table->foreign_copy)
 		maintained_table_adopt(target);
 	switch (table->state)
@@ -353,6 +358,7 @@ upsert_kafka_rebuild(PG_FUNCTION_ARGS)
 	MaintainedTable *table;
 
 	(void) require_owner(target, "upsert_kafka.rebuild()");
+	require_read_committed("upsert_kafka.rebuild()");
 	table = take_and_reread(target);
 	if (table->foreign_copy)
 		table_state_error(table);

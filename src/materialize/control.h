@@ -13,7 +13,10 @@
  */
 extern void maintained_table_take(Oid target);
 
-/* rebuild.c: empty the table and have the topic read anew; the table is locked. */
+/*
+ * rebuild.c: read the topic anew.  The table is locked.  With its history kept it is
+ * loaded in this transaction; else it is emptied and left in state 'backfill'.
+ */
 extern void rebuild_run(const MaintainedTable *table, bool discard_history);
 
 #endif							/* UK_CONTROL_H */

@@ -98,6 +98,8 @@ feed_source_connect(FeedSource *source, MemoryContext context)
 {
 	KafkaConfig *config = kafka_config_get(source->topic->serverid, source->table->owner);
 
+	/* a worker waits for what comes; a session's refresh() ends */
+	config->follow = MyBackendType == B_BG_WORKER;
 	source->consumer = kafka_consumer_acquire(config, uk_queue_kb, context);
 }
 

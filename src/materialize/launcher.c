@@ -36,6 +36,7 @@
 #define RETRY_MAX_MS		60000
 #define HEALTHY_MS			60000	/* a worker that ran for so long resets it */
 #define HELPER_PAUSE_MS		1000	/* between starts of helpers in one database */
+#define TURN_MS				10000	/* of a database, where there are more than slots */
 
 /* What the launcher knows of a database; only in its own memory. */
 typedef struct DatabaseEntry
@@ -47,6 +48,8 @@ typedef struct DatabaseEntry
 	int			failures;
 	TimestampTz not_before;
 	TimestampTz helper_not_before;
+	TimestampTz started_at;		/* of its last leader */
+	uint32		round;			/* of start_leaders, to visit each once */
 } DatabaseEntry;
 
 static HTAB *databases;
@@ -244,7 +247,8 @@ slots_reap(void)
 		{
 			DatabaseEntry *entry = database_entry(ended.database, true);
 
-			entry->waiting = ended.outcome == OUTCOME_WORK;
+			/* both had tables, so a slot for probes is no use to them */
+			entry->waiting = ended.outcome == OUTCOME_WORK || ended.outcome == OUTCOME_LEFT;
 			if (ended.outcome == OUTCOME_NOTHING)
 				entry->wanted = false;
 			if (ended.outcome != OUTCOME_FAILED ||
@@ -391,23 +395,63 @@ not_yet(TimestampTz when, TimestampTz now, long *nap)
 	return true;
 }
 
-/* First of all: one apply worker for each database that has tables. */
-static void
-start_leaders(long *nap)
+/* The database to look at next in this round: the one whose turn was longest ago. */
+static DatabaseEntry *
+next_database(uint32 round)
 {
 	HASH_SEQ_STATUS status;
 	DatabaseEntry *entry;
-	bool		starved = false;
-	Oid			starved_database = InvalidOid;
+	DatabaseEntry *result = NULL;
 
 	hash_seq_init(&status, databases);
 	while ((entry = hash_seq_search(&status)) != NULL)
 	{
+		if (entry->exists && entry->wanted && entry->round != round &&
+			(result == NULL || entry->started_at < result->started_at))
+			result = entry;
+	}
+	if (result != NULL)
+		result->round = round;
+	return result;
+}
+
+/* Where every slot is a leader's, databases take turns.  Under the lock. */
+static void
+leader_dismiss(TimestampTz now, long *nap)
+{
+	for (int i = 0; i < worker_shared->nslots - 1; i++)
+	{
+		WorkerSlot *slot = &worker_shared->slots[i];
+
+		if (slot->kind == WORKER_LEADER && slot->state == SLOT_RUNNING && slot->stop)
+			return;				/* one is on its way out */
+	}
+	for (int i = 0; i < worker_shared->nslots - 1; i++)
+	{
+		WorkerSlot *slot = &worker_shared->slots[i];
+
+		if (slot->kind != WORKER_LEADER || slot->state != SLOT_RUNNING ||
+			not_yet(TimestampTzPlusMilliseconds(slot->started_at, TURN_MS), now, nap))
+			continue;
+		slot->stop = true;
+		SetLatch(slot->latch);
+		return;
+	}
+}
+
+/* First of all: one apply worker for each database that has tables. */
+static void
+start_leaders(long *nap)
+{
+	static uint32 round = 0;
+	DatabaseEntry *entry;
+	Oid			starved = InvalidOid;
+
+	round++;
+	while ((entry = next_database(round)) != NULL)
+	{
 		TimestampTz now = GetCurrentTimestamp();
 		int			slot = -1;
-
-		if (!entry->exists || !entry->wanted)
-			continue;
 
 		LWLockAcquire(worker_shared->lock, LW_EXCLUSIVE);
 		if (count_workers(WORKER_LEADER, entry->oid) == 0 && !worker_database_held(entry->oid) &&
@@ -421,10 +465,12 @@ start_leaders(long *nap)
 				*nap = Min(*nap, RETRY_MS);
 				if (entry->waiting && !helper_dismiss())
 				{
-					starved = true;
-					starved_database = entry->oid;
+					starved = entry->oid;
+					leader_dismiss(now, nap);
 				}
 			}
+			else
+				entry->started_at = now;
 		}
 		LWLockRelease(worker_shared->lock);
 
@@ -435,12 +481,14 @@ start_leaders(long *nap)
 		}
 	}
 
-	if (starved && !warned_slots)
+	if (OidIsValid(starved) && !warned_slots)
 		ereport(WARNING,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("no upsert_kafka worker is left for database %u", starved_database),
+				 errmsg("no upsert_kafka worker is left for database %u", starved),
+				 errdetail("Databases with maintained tables take turns of %d seconds.", TURN_MS / 1000),
 				 errhint("You might need to increase upsert_kafka.max_workers.")));
-	warned_slots = starved;
+	if (OidIsValid(starved))
+		warned_slots = true;
 }
 
 /* Then a process for each table that waits for its first load. */

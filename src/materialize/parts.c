@@ -256,7 +256,6 @@ parts_create(MaintainedTable *table, bool history)
 	part_names(get_rel_name(table->target), &names);
 	create_guard(table->target);
 
-	/* default privileges would open to others what only the owner may read */
 	if (history)
 	{
 		HistorySpec *spec = history_spec(table);
@@ -264,19 +263,18 @@ parts_create(MaintainedTable *table, bool history)
 		run_all(versions_create_commands(spec));
 		ddl_run("%s", versions_index_command(spec));
 		table->versions = get_relname_relid(names.versions, namespace);
-		set_relation_acl(table->versions, NULL);
 		create_guard(table->versions);
 
 		run_all(history_create_commands(spec));
 		table->history = get_relname_relid(names.history, namespace);
-		parts_mirror_privileges(table);
 	}
 	else if (!table->append)
 	{
 		table->origins = create_origins(table, get_namespace_name(namespace), names.origins);
-		set_relation_acl(table->origins, NULL);
 		create_guard(table->origins);
 	}
+	/* default privileges may have opened them to others */
+	parts_mirror_privileges(table);
 	parts_record_dependencies(table);
 }
 
@@ -524,6 +522,14 @@ parts_mirror_privileges(const MaintainedTable *table)
 	Relation	rel;
 	TupleDesc	desc;
 	Acl		   *acl;
+
+	/* all rows, whatever row security says, and all that they ever were: for the owner */
+	if (OidIsValid(table->versions) &&
+		SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table->versions)))
+		set_relation_acl(table->versions, NULL);
+	if (OidIsValid(table->origins) &&
+		SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table->origins)))
+		set_relation_acl(table->origins, NULL);
 
 	if (!OidIsValid(table->history) ||
 		!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(table->history)))

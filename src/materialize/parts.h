@@ -14,9 +14,6 @@
 #include "lib/stringinfo.h"
 #include "materialize/catalog.h"
 
-/* the trigger that refuses DML; a table without it is not looked after (catalog.h) */
-#define GUARD_TRIGGER	"upsert_kafka_guard"
-
 typedef struct PartNames
 {
 	char	   *versions;
@@ -61,7 +58,10 @@ extern void parts_record_dependencies(const MaintainedTable *table);
 /* Drop what is left of the parts. */
 extern void parts_drop(const MaintainedTable *table, DropBehavior behavior);
 
-/* SELECT on the history is given to whom it is given on the current table. */
+/*
+ * SELECT on the history is given to whom it is given on the current table; versions
+ * and origins are for the owner alone.
+ */
 extern void parts_mirror_privileges(const MaintainedTable *table);
 
 #endif							/* UK_PARTS_H */

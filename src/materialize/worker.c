@@ -37,7 +37,7 @@ static Oid	my_database;
 
 static MemoryContext tables_context;
 static List *served = NIL;		/* of ServedTable */
-static bool nothing_registered; /* leader: no table of this database needs a worker */
+static bool nothing_registered; /* no table of this database needs this worker */
 static TimestampTz idle_since;	/* helper: without a table since */
 
 static WaitEventSet *wait_set = NULL;
@@ -375,7 +375,7 @@ tables_update(bool leader)
 
 	registrations_read(&live, &backfill, &all);
 
-	nothing_registered = live == NIL && backfill == NIL;
+	nothing_registered = live == NIL && (backfill == NIL || !leader);
 	if (slot_is_for_probes())
 		return;
 
@@ -433,7 +433,8 @@ tables_update_safely(bool leader)
 	}
 	PG_CATCH();
 	{
-		if (++failures >= READ_ATTEMPTS)
+		/* whoever drops the extension may take long to commit */
+		if (geterrcode() != ERRCODE_LOCK_NOT_AVAILABLE && ++failures >= READ_ATTEMPTS)
 			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
@@ -487,6 +488,19 @@ wait_for_work(TimestampTz until)
 /* --- the process --------------------------------------------------------------------------- */
 
 static void
+report_idle(void)
+{
+	pgstat_report_stat(true);
+	if (list_length(served) == 1)
+		pgstat_report_activity(STATE_IDLE,
+							   psprintf("following %s", ((ServedTable *) linitial(served))->name));
+	else if (served == NIL)
+		pgstat_report_activity(STATE_IDLE, "waiting for tables to be loaded");
+	else
+		pgstat_report_activity(STATE_IDLE, psprintf("following %d tables", list_length(served)));
+}
+
+static void
 apply_loop(bool leader)
 {
 	MemoryContext loop_context = AllocSetContextCreate(TopMemoryContext, "upsert_kafka worker loop",
@@ -524,8 +538,8 @@ apply_loop(bool leader)
 
 			read_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 												  done ? REREAD_MS : READ_RETRY_MS);
-			if (done && leader && nothing_registered)
-				worker_leave(OUTCOME_NOTHING);
+			if (done && nothing_registered)
+				worker_leave(leader ? OUTCOME_NOTHING : OUTCOME_LEFT);
 			if (done && slot_is_for_probes())
 				worker_leave(OUTCOME_WORK);
 		}
@@ -548,8 +562,7 @@ apply_loop(bool leader)
 
 		if (!busy)
 		{
-			pgstat_report_stat(true);
-			pgstat_report_activity(STATE_IDLE, psprintf("following %d tables", list_length(served)));
+			report_idle();
 			wait_for_work(wake_at);
 		}
 	}

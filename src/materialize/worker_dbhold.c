@@ -1,8 +1,8 @@
 /*
  * worker_dbhold.c
- *	  Makes workers leave a database that is about to be dropped, renamed, moved or
- *	  copied, which PostgreSQL refuses while a session is in it.  They come back
- *	  if the database is still there afterwards.
+ *	  Commands that workers must hear of.  They leave a database that is about to
+ *	  be dropped, renamed, moved or copied, which PostgreSQL refuses while a session
+ *	  is in it, and come back if it is still there afterwards.
  */
 #include "postgres.h"
 
@@ -178,6 +178,8 @@ dbhold_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Node	   *stmt = pstmt->utilityStmt;
 	bool		commit_prepared = IsA(stmt, TransactionStmt) &&
 		((TransactionStmt *) stmt)->kind == TRANS_STMT_COMMIT_PREPARED;
+	bool		drop_extension = IsA(stmt, DropStmt) &&
+		((DropStmt *) stmt)->removeType == OBJECT_EXTENSION;
 	Oid			database = InvalidOid;
 
 	/* all but RENAME may not run inside a block; there, let PostgreSQL say so at once */
@@ -194,6 +196,8 @@ dbhold_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 
 	if (commit_prepared)
 		worker_wake_database(MyDatabaseId);
+	if (drop_extension)
+		worker_wake_on_commit();	/* perhaps ours */
 }
 
 void

@@ -183,18 +183,17 @@ worker_end_backfill(Oid target)
 		return;
 
 	LWLockAcquire(worker_shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < worker_shared->nslots; i++)
+	for (int i = 0; i < PROGRESS_TABLES; i++)
 	{
-		WorkerSlot *slot = &worker_shared->slots[i];
+		TableProgress *table = &worker_shared->tables[i];
+		WorkerSlot *slot;
 
-		if (slot->kind == WORKER_BACKFILL && slot->database == MyDatabaseId &&
-			slot->target == target &&
-			(slot->state == SLOT_STARTING || slot->state == SLOT_RUNNING))
-		{
-			slot->stop = true;
-			if (slot->pid != 0)
-				kill(slot->pid, SIGTERM);
-		}
+		if (table->database != MyDatabaseId || table->target != target || table->loader < 0)
+			continue;
+		slot = &worker_shared->slots[table->loader];
+		slot->stop = true;
+		if (slot->pid != 0)
+			kill(slot->pid, SIGTERM);
 	}
 	LWLockRelease(worker_shared->lock);
 }

@@ -291,9 +291,9 @@ static void
 collect_next(ServedTable *table, int n, TimestampTz started)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	int64		us = Min(now - started, (int64) uk_batch_time * 1000);
 
-	table->fetch_at = n >= uk_batch_rows || table->suspects > 0 ? 0 : now + us;
+	if (n < uk_batch_rows && table->suspects == 0)
+		table->fetch_at = now + Min(now - started, (int64) uk_batch_time * 1000);
 }
 
 static void
@@ -310,7 +310,6 @@ apply_slice(ServedTable *table, int n)
 	commit_transaction();
 
 	table->failures = 0;
-	collect_next(table, n, started);
 	switch (result)
 	{
 		case FEED_APPLIED:
@@ -330,6 +329,8 @@ apply_slice(ServedTable *table, int n)
 		case FEED_IDLE:
 			break;
 	}
+	if (!table->gone && feed_pending(table->feed) == 0)
+		collect_next(table, n, started);
 	worker_notify_applied();
 	pgstat_report_stat(false);
 }
@@ -356,8 +357,12 @@ stop_table(ServedTable *table)
 	PopActiveSnapshot();
 	commit_transaction();
 
-	ereport(LOG,
-			(errmsg("maintained table %s has stopped: %s", table->name, table->stop_message)));
+	if (!table->stop_at_first)
+		ereport(LOG,
+				(errcode(table->stop_code),
+				 errmsg("maintained table %s has stopped", table->name),
+				 errdetail_internal("%s", table->stop_message),
+				 errhint("Mend the cause and call upsert_kafka.resume().")));
 	table->stopping = false;
 	table->gone = true;
 	worker_notify_applied();

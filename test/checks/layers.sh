@@ -6,7 +6,7 @@ rc=0
 none() { # none TEXT GREP-ARGS...: nothing may be found
 	local text=$1 found
 	shift
-	found=$(grep "$@" 2>/dev/null) || return 0
+	found=$(grep -I --exclude-dir=work "$@" 2>/dev/null) || return 0
 	printf '%s:\n%s\n' "$text" "$found"
 	rc=1
 }

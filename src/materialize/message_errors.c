@@ -1,0 +1,293 @@
+/*
+ * message_errors.c
+ *	  The catalog of messages that could not be applied: recorded with their raw
+ *	  bytes, superseded by a later message of their key, read back for a replay.
+ *	  Must not know how they came to be wrong.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/indexing.h"
+#include "catalog/pg_collation.h"
+#include "compat.h"
+#include "executor/tuptable.h"
+#include "materialize/catalog_rows.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+/* Columns of message_error */
+enum
+{
+	ME_TARGET = 1,
+	ME_TOPIC,
+	ME_PARTITION,
+	ME_OFFSET,
+	ME_TIMESTAMP,
+	ME_RAW_KEY,
+	ME_RAW_VALUE,
+	ME_COLUMN_NAME,
+	ME_SQLSTATE,
+	ME_MESSAGE,
+	ME_KEY_TEXT,
+	ME_SUPERSEDED_PARTITION,
+	ME_SUPERSEDED_OFFSET,
+	ME_RECORDED_AT,
+	ME_NATTS = ME_RECORDED_AT
+};
+
+/* Kafka's milliseconds since 1970; false if unset or outside PostgreSQL's range */
+static bool
+kafka_timestamp(int64 ms, TimestampTz *result)
+{
+	int64		us;
+
+	if (ms < 0 || ms > PG_INT64_MAX / 1000)
+		return false;
+	us = ms * 1000 - (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+	if (!IS_VALID_TIMESTAMP(us))
+		return false;
+	*result = us;
+	return true;
+}
+
+static Datum
+bytes_to_datum(const char *bytes, Size len)
+{
+	bytea	   *result = palloc(VARHDRSZ + len);
+
+	SET_VARSIZE(result, VARHDRSZ + len);
+	memcpy(VARDATA(result), bytes, len);
+	return PointerGetDatum(result);
+}
+
+/* A message that is met again (after a rebuild, or a retry that failed) replaces its row. */
+void
+message_error_record(Oid target, const MessageError *error)
+{
+	Relation	rel;
+	ScanKeyData keys[3];
+	SysScanDesc scan;
+	HeapTuple	old;
+	HeapTuple	tuple;
+	TimestampTz ts;
+	Datum		values[ME_NATTS] = {0};
+	bool		isnull[ME_NATTS] = {0};
+
+	catalog_ids_require();
+
+	values[ME_TARGET - 1] = ObjectIdGetDatum(target);
+	values[ME_TOPIC - 1] = CStringGetTextDatum(error->topic);
+	values[ME_PARTITION - 1] = Int32GetDatum(error->partition);
+	values[ME_OFFSET - 1] = Int64GetDatum(error->offset);
+	if (kafka_timestamp(error->timestamp, &ts))
+		values[ME_TIMESTAMP - 1] = TimestampTzGetDatum(ts);
+	else
+		isnull[ME_TIMESTAMP - 1] = true;
+	if (error->key != NULL)
+		values[ME_RAW_KEY - 1] = bytes_to_datum(error->key, error->key_len);
+	else
+		isnull[ME_RAW_KEY - 1] = true;
+	if (error->value != NULL)
+		values[ME_RAW_VALUE - 1] = bytes_to_datum(error->value, error->value_len);
+	else
+		isnull[ME_RAW_VALUE - 1] = true;
+	if (error->column != NULL)
+		values[ME_COLUMN_NAME - 1] = CStringGetTextDatum(error->column);
+	else
+		isnull[ME_COLUMN_NAME - 1] = true;
+	values[ME_SQLSTATE - 1] = CStringGetTextDatum(unpack_sql_state(error->sqlerrcode));
+	values[ME_MESSAGE - 1] = CStringGetTextDatum(error->message);
+	if (error->key_text != NULL)
+		values[ME_KEY_TEXT - 1] = CStringGetTextDatum(error->key_text);
+	else
+		isnull[ME_KEY_TEXT - 1] = true;
+	isnull[ME_SUPERSEDED_PARTITION - 1] = true;
+	isnull[ME_SUPERSEDED_OFFSET - 1] = true;
+	values[ME_RECORDED_AT - 1] = TimestampTzGetDatum(GetCurrentTimestamp());
+
+	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
+	ScanKeyInit(&keys[0], ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, values[ME_TARGET - 1]);
+	ScanKeyInit(&keys[1], ME_PARTITION, BTEqualStrategyNumber, F_INT4EQ, values[ME_PARTITION - 1]);
+	ScanKeyInit(&keys[2], ME_OFFSET, BTEqualStrategyNumber, F_INT8EQ, values[ME_OFFSET - 1]);
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
+	old = systable_getnext(scan);
+	tuple = heap_form_tuple(RelationGetDescr(rel), values, isnull);
+	if (HeapTupleIsValid(old))
+		CatalogTupleUpdate(rel, &old->t_self, tuple);
+	else
+		CatalogTupleInsert(rel, tuple);
+	systable_endscan(scan);
+	heap_freetuple(tuple);
+	table_close(rel, RowExclusiveLock);
+	CommandCounterIncrement();
+}
+
+void
+message_errors_forget(Oid target)
+{
+	catalog_ids_require();
+	delete_rows_of_target(catalog_ids.message_error, catalog_ids.message_error_pkey, target);
+	CommandCounterIncrement();
+}
+
+bool
+message_errors_exist(Oid target)
+{
+	Relation	rel;
+	HeapTuple	tuple;
+
+	if (!catalog_ids_find())
+		return false;
+	rel = table_open(catalog_ids.message_error, AccessShareLock);
+	tuple = row_of_target(rel, catalog_ids.message_error_pkey, target);
+	table_close(rel, AccessShareLock);
+	return HeapTupleIsValid(tuple);
+}
+
+/*
+ * By a hash index, since key texts may be longer than a btree takes.  Such an index
+ * only tells where to look, so this is not a systable scan, which must not recheck.
+ */
+void
+message_errors_supersede(Oid target, const char *key_text, int32 partition, int64 offset)
+{
+	Relation	rel;
+	Relation	index;
+	TupleDesc	desc;
+	Datum		wanted = CStringGetTextDatum(key_text);
+	Snapshot	snapshot;
+	ScanKeyData key;
+	IndexScanDesc scan;
+	TupleTableSlot *slot;
+	bool		changed = false;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
+	index = index_open(catalog_ids.message_error_key_text, RowExclusiveLock);
+	desc = RelationGetDescr(rel);
+	slot = table_slot_create(rel, NULL);
+	snapshot = RegisterSnapshot(GetCatalogSnapshot(RelationGetRelid(rel)));
+	ScanKeyInit(&key, 1, HTEqualStrategyNumber, F_TEXTEQ, wanted);
+	scan = index_beginscan_compat(rel, index, snapshot, 1);
+	index_rescan(scan, &key, 1, NULL, 0);
+
+	while (index_getnext_slot(scan, ForwardScanDirection, slot))
+	{
+		HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, NULL);
+		Datum		values[ME_NATTS];
+		bool		isnull[ME_NATTS];
+		bool		replace[ME_NATTS] = {0};
+		HeapTuple	modified;
+
+		CHECK_FOR_INTERRUPTS();
+		heap_deform_tuple(tuple, desc, values, isnull);
+		if (DatumGetObjectId(values[ME_TARGET - 1]) != target ||
+			isnull[ME_KEY_TEXT - 1] || !isnull[ME_SUPERSEDED_OFFSET - 1] ||
+			!DatumGetBool(DirectFunctionCall2Coll(texteq, C_COLLATION_OID,
+												  values[ME_KEY_TEXT - 1], wanted)))
+			continue;
+		/* an error is not superseded by what came before it */
+		if (DatumGetInt32(values[ME_PARTITION - 1]) == partition &&
+			DatumGetInt64(values[ME_OFFSET - 1]) >= offset)
+			continue;
+
+		values[ME_SUPERSEDED_PARTITION - 1] = Int32GetDatum(partition);
+		values[ME_SUPERSEDED_OFFSET - 1] = Int64GetDatum(offset);
+		isnull[ME_SUPERSEDED_PARTITION - 1] = isnull[ME_SUPERSEDED_OFFSET - 1] = false;
+		replace[ME_SUPERSEDED_PARTITION - 1] = replace[ME_SUPERSEDED_OFFSET - 1] = true;
+		modified = heap_modify_tuple(tuple, desc, values, isnull, replace);
+		CatalogTupleUpdate(rel, &tuple->t_self, modified);
+		heap_freetuple(modified);
+		changed = true;
+	}
+
+	index_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	ExecDropSingleTupleTableSlot(slot);
+	index_close(index, RowExclusiveLock);
+	table_close(rel, RowExclusiveLock);
+	if (changed)
+		CommandCounterIncrement();
+}
+
+static const char *
+copy_bytes(Datum value, bool isnull, Size *len)
+{
+	bytea	   *bytes;
+	char	   *copy;
+
+	*len = 0;
+	if (isnull)
+		return NULL;
+	bytes = DatumGetByteaPP(value);
+	*len = VARSIZE_ANY_EXHDR(bytes);
+	copy = palloc(*len + 1);	/* zero-length is not null */
+	memcpy(copy, VARDATA_ANY(bytes), *len);
+	return copy;
+}
+
+List *
+message_errors_get(Oid target)
+{
+	Relation	rel;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	List	   *errors = NIL;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.message_error, AccessShareLock);
+	ScanKeyInit(&key, ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		MessageError *error = palloc0(sizeof(MessageError));
+		Datum		values[ME_NATTS];
+		bool		isnull[ME_NATTS];
+
+		heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
+		error->topic = TextDatumGetCString(values[ME_TOPIC - 1]);
+		error->partition = DatumGetInt32(values[ME_PARTITION - 1]);
+		error->offset = DatumGetInt64(values[ME_OFFSET - 1]);
+		error->timestamp = isnull[ME_TIMESTAMP - 1] ? -1
+			: (DatumGetTimestampTz(values[ME_TIMESTAMP - 1]) +
+			   ((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)) * USECS_PER_DAY) / 1000;
+		error->key = copy_bytes(values[ME_RAW_KEY - 1], isnull[ME_RAW_KEY - 1], &error->key_len);
+		error->value = copy_bytes(values[ME_RAW_VALUE - 1], isnull[ME_RAW_VALUE - 1], &error->value_len);
+		errors = lappend(errors, error);
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return errors;
+}
+
+void
+message_error_delete(Oid target, int32 partition, int64 offset)
+{
+	Relation	rel;
+	ScanKeyData keys[3];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
+	ScanKeyInit(&keys[0], ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	ScanKeyInit(&keys[1], ME_PARTITION, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(partition));
+	ScanKeyInit(&keys[2], ME_OFFSET, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(offset));
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+		CatalogTupleDelete(rel, &tuple->t_self);
+	systable_endscan(scan);
+	table_close(rel, RowExclusiveLock);
+	if (HeapTupleIsValid(tuple))
+		CommandCounterIncrement();
+}
