@@ -593,6 +593,8 @@ feed_apply(Feed *feed, int n)
 	(void) maintained_table_lock(feed->target, false);
 	PushActiveSnapshot(GetLatestSnapshot());
 	MemoryContextReset(feed->step);
+	feed->working = NULL;		/* of a transaction that was aborted */
+	feed->working_records = 0;
 	old = MemoryContextSwitchTo(feed->step);
 
 	if (feed->stale)
