@@ -19,6 +19,7 @@
 #include "materialize/feed_internal.h"
 #include "materialize/owner.h"
 #include "materialize/progress.h"
+#include "materialize/worker.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "upsert_kafka.h"
@@ -352,7 +353,7 @@ backfill_run(Oid target)
 	Backfill	backfill;
 	OwnerScope	scope;
 
-	(void) maintained_table_lock(target, false);
+	maintained_table_lock_to_apply(target);
 	PushActiveSnapshot(GetLatestSnapshot());
 	old = MemoryContextSwitchTo(context);
 	memset(&backfill, 0, sizeof(backfill));
@@ -436,14 +437,10 @@ refresh_run(Oid target)
 				 errdetail("Its isolation level is REPEATABLE READ or higher: it would not see what others have applied."),
 				 errhint("Call refresh() in a READ COMMITTED transaction.")));
 
-	(void) maintained_table_lock(target, false);
+	maintained_table_lock_to_apply(target);
 	PushActiveSnapshot(GetLatestSnapshot());
-	table = maintained_table_get(target);
+	table = maintained_table_require(target);
 	PopActiveSnapshot();
-	if (table == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a maintained table", get_rel_name(target))));
 	if (table->foreign_copy || (table->state != TABLE_BACKFILL && table->state != TABLE_LIVE))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
