@@ -46,7 +46,8 @@ typedef struct RowSink
 	bool	   *missing;		/* NULL, or set true for columns whose field was
 								 * absent from the message (not for JSON null) */
 	const char *column;			/* the column being converted, NULL outside of
-								 * one: names it in an error's detail */
+								 * one: names it in an error's detail, so an ERROR
+								 * leaves it set */
 	void		(*emit) (struct RowSink *sink, RowKind kind);
 	void	   *arg;
 } RowSink;
@@ -104,9 +105,12 @@ extern const FormatRoutine *format_lookup(const char *name);
 extern const char *const *format_names(void);
 
 /*
- * Text -> Datum by the type's input function, with the shortcuts that give the
- * same answer faster (integers, text, timestamps, ...).  Shared by the formats.
- * is_number: the text was a bare JSON number (cases X09, X13).
+ * Text -> Datum by the type's input function (for domains with their checks), with
+ * the shortcuts that give the same answer faster (integers, decimals, text,
+ * timestamps, ...).  Shared by the formats.  The text is valid in the database
+ * encoding, without NUL, and not NUL-terminated.  is_number: it was a bare JSON
+ * number, so that integral ones fit integers, others than 0 are true, and none is a
+ * time (cases X09, X13, C03).  Call it under decode_settings_enter().
  */
 typedef struct ValueInput ValueInput;
 extern ValueInput *value_input_create(const FormatColumn *column, const char *time_zone);
@@ -115,7 +119,7 @@ extern Datum value_input(ValueInput *input, const char *text, Size len, bool is_
 /*
  * While messages are decoded the session's own DateStyle, IntervalStyle and
  * TimeZone must not show (decision 14).  Cheap; pairs nest; restored by the
- * caller in PG_CATCH as well.
+ * caller in PG_CATCH as well.  ERROR 22023 if there is no such time zone.
  */
 typedef struct DecodeSettings
 {

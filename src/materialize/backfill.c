@@ -398,6 +398,32 @@ backfill_run(Oid target)
 	return backfill.messages;
 }
 
+void
+backfill_leave_to_feed(Oid target)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka backfill", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
+	Backfill	backfill;
+
+	(void) maintained_table_lock(target, false);
+	PushActiveSnapshot(GetLatestSnapshot());
+	old = MemoryContextSwitchTo(context);
+	memset(&backfill, 0, sizeof(backfill));
+	backfill.source.table = maintained_table_get(target);
+	if (backfill.source.table != NULL && !backfill.source.table->foreign_copy &&
+		backfill.source.table->state == TABLE_BACKFILL)
+	{
+		feed_source_define(&backfill.source);
+		feed_source_connect(&backfill.source, context);
+		plan_ranges(&backfill);
+		positions_set(target, backfill.positions);
+		table_state_set(target, TABLE_LIVE, 0, NULL, -1, -1);
+	}
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
 int64
 refresh_run(Oid target)
 {

@@ -591,6 +591,8 @@ feed_apply(Feed *feed, int n)
 
 	/* the locks first, then the snapshot that everything is read by */
 	MemoryContextReset(feed->step);
+	feed->working = NULL;		/* of a transaction that was aborted */
+	feed->working_records = 0;
 	old = MemoryContextSwitchTo(feed->step);
 	maintained_table_lock_to_apply(feed->target);
 	PushActiveSnapshot(GetLatestSnapshot());
