@@ -104,6 +104,12 @@ SELECT upsert_kafka.refresh('wider');
 SELECT * FROM wider ORDER BY id;
 SELECT * FROM upsert_kafka.position('wider') ORDER BY 1;
 
+-- === H07: batches in every codec are read, by a scan and by apply ===
+\! for codec in gzip snappy lz4 zstd; do test/kt create topics_$codec -c compression.type=$codec --fresh; seq 1 1000 | sed 's/.*/{"id":&}|{"v":"some text, number &"}/' | test/kt produce topics_$codec; done
+SELECT source(codec) FROM unnest('{gzip,snappy,lz4,zstd}'::text[]) codec;
+SELECT (SELECT count(v) FROM gzip_topic) AS gzip, (SELECT count(v) FROM snappy_topic) AS snappy, (SELECT count(v) FROM lz4_topic) AS lz4, (SELECT count(v) FROM zstd_topic) AS zstd;
+SELECT (SELECT count(v) FROM gzip) AS gzip, (SELECT count(v) FROM snappy) AS snappy, (SELECT count(v) FROM lz4) AS lz4, (SELECT count(v) FROM zstd) AS zstd;
+
 -- === away with it ===
 SET client_min_messages = warning;
 SELECT count(upsert_kafka.drop(target)) FROM upsert_kafka.tables;
@@ -112,4 +118,4 @@ DROP SCHEMA topics CASCADE;
 RESET client_min_messages;
 ALTER SYSTEM RESET upsert_kafka.workers;
 SELECT pg_reload_conf();
-\! for t in tx expired shorter longer narrower wider; do test/kt delete topics_$t; done
+\! for t in tx expired shorter longer narrower wider gzip snappy lz4 zstd; do test/kt delete topics_$t; done
