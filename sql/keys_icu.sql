@@ -1,5 +1,5 @@
 -- A key's collation decides too which keys are one: here case does not count. (A server without ICU: keys_icu_1.out)
-SELECT NOT EXISTS (SELECT FROM pg_collation WHERE collprovider = 'i') AS without_icu \gset
+SELECT NOT EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu') AS without_icu \gset
 \if :without_icu
 \quit
 \endif
