@@ -20,6 +20,7 @@
 #include "materialize/give_way.h"
 #include "materialize/owner.h"
 #include "materialize/progress.h"
+#include "materialize/worker.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "upsert_kafka.h"
@@ -389,7 +390,7 @@ backfill_run(Oid target)
 	OwnerScope	scope;
 	bool		loaded = false;
 
-	(void) maintained_table_lock(target, false);
+	maintained_table_lock_to_apply(target);
 	PushActiveSnapshot(GetLatestSnapshot());
 	old = MemoryContextSwitchTo(context);
 	memset(&backfill, 0, sizeof(backfill));
@@ -422,6 +423,32 @@ backfill_run(Oid target)
 	return backfill.messages;
 }
 
+void
+backfill_leave_to_feed(Oid target)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka backfill", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
+	Backfill	backfill;
+
+	(void) maintained_table_lock(target, false);
+	PushActiveSnapshot(GetLatestSnapshot());
+	old = MemoryContextSwitchTo(context);
+	memset(&backfill, 0, sizeof(backfill));
+	backfill.source.table = maintained_table_get(target);
+	if (backfill.source.table != NULL && !backfill.source.table->foreign_copy &&
+		backfill.source.table->state == TABLE_BACKFILL)
+	{
+		feed_source_define(&backfill.source);
+		feed_source_connect(&backfill.source, context);
+		plan_ranges(&backfill);
+		positions_set(target, backfill.positions);
+		table_state_set(target, TABLE_LIVE, 0, NULL, -1, -1);
+	}
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
 int64
 refresh_run(Oid target)
 {
@@ -435,14 +462,10 @@ refresh_run(Oid target)
 				 errdetail("Its isolation level is REPEATABLE READ or higher: it would not see what others have applied."),
 				 errhint("Call refresh() in a READ COMMITTED transaction.")));
 
-	(void) maintained_table_lock(target, false);
+	maintained_table_lock_to_apply(target);
 	PushActiveSnapshot(GetLatestSnapshot());
-	table = maintained_table_get(target);
+	table = maintained_table_require(target);
 	PopActiveSnapshot();
-	if (table == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a maintained table", get_rel_name(target))));
 	if (table->foreign_copy || (table->state != TABLE_BACKFILL && table->state != TABLE_LIVE))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -600,11 +600,13 @@ feed_apply(Feed *feed, int n)
 	KafkaRecord *records = &feed->records[feed->first];
 	int			done;
 
-	/* the lock first, then the snapshot that everything is read by */
-	(void) maintained_table_lock(feed->target, false);
-	PushActiveSnapshot(GetLatestSnapshot());
+	/* the locks first, then the snapshot that everything is read by */
 	MemoryContextReset(feed->step);
+	feed->working = NULL;		/* of a transaction that was aborted */
+	feed->working_records = 0;
 	old = MemoryContextSwitchTo(feed->step);
+	maintained_table_lock_to_apply(feed->target);
+	PushActiveSnapshot(GetLatestSnapshot());
 
 	if (feed->stale)
 	{
