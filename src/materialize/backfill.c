@@ -433,7 +433,11 @@ backfill_run(Oid target)
 	OwnerScope	scope;
 	bool		loaded = false;
 
-	maintained_table_lock_to_apply(target);
+	/* a worker locks the tables only after Kafka has answered, see below */
+	if (MyBackendType == B_BG_WORKER)
+		(void) maintained_table_lock(target, false);
+	else
+		maintained_table_lock_to_apply(target);
 	PushActiveSnapshot(GetLatestSnapshot());
 	old = MemoryContextSwitchTo(context);
 	memset(&backfill, 0, sizeof(backfill));
