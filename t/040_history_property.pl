@@ -56,7 +56,8 @@ sub message
 		my $key = "$directive {\"id\":$id}";
 		my $source = '"source":{"ts_ms":' . (1_700_000_000_000 + int(rand(40)) * 1000) . '}';
 		return "$key|\\N" if rand() < $options{deletes} / 2;
-		return "$key|{\"op\":\"d\",$source}" if rand() < $options{deletes};
+		my $tombstone = sprintf('[p=%d ts=%d] {"id":%d}|\N', $partition, 1_700_000_000_000 + int(rand(40)) * 1000, $id);
+		return ("$key|{\"op\":\"d\",$source}", rand() < 0.6 ? $tombstone : ()) if rand() < $options{deletes};
 		my $v = rand() < 0.4 ? '__debezium_unavailable_value' : 'v' . ++$value;
 		return "$key|{\"op\":\"u\",\"after\":{\"id\":$id,\"v\":\"$v\"},$source}";
 	}
@@ -105,7 +106,7 @@ foreach my $stream (@streams)
 	# random cuts: the first part is the first load's, the others are steady
 	foreach my $part (1 .. 4)
 	{
-		produce($topic, map { message(%$stream) } 1 .. 5 + int(rand(25)));
+		produce($topic, map { message(%$stream) } 1 .. 5 + int(rand($stream->{cdc} ? 50 : 25)));
 		foreach my $size (@sizes)
 		{
 			next if $part < 4 && rand() < 0.3;    # not all of them load at the same moment
