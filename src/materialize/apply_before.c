@@ -191,14 +191,12 @@ keep_values(Applier *applier, const Before *before, const Change *change, Change
 {
 	const ApplyMap *map = applier->map;
 	int			natts = map->topic->natts;
-	MemoryContext old = MemoryContextSwitchTo(kept_context(applier, change->partition));
+	MemoryContext context = kept_context(applier, change->partition);
+	MemoryContext old;
 	TupleDesc	desc = NULL;
 	TupleTableSlot *found = NULL;
 
-	result->values = palloc(sizeof(Datum) * natts);
-	result->isnull = palloc(sizeof(bool) * natts);
-	memcpy(result->values, change->values, sizeof(Datum) * natts);
-	memcpy(result->isnull, change->isnull, sizeof(bool) * natts);
+	/* a scan's own memory must outlive this key's */
 	if (before->tuple)
 		desc = RelationGetDescr(table_writer_relation(applier->versions ? applier->versions : applier->origins));
 	else if (before->current)
@@ -207,6 +205,11 @@ keep_values(Applier *applier, const Before *before, const Change *change, Change
 		found = table_writer_next(applier->current, ForwardScanDirection);
 	}
 
+	old = MemoryContextSwitchTo(context);
+	result->values = palloc(sizeof(Datum) * natts);
+	result->isnull = palloc(sizeof(bool) * natts);
+	memcpy(result->values, change->values, sizeof(Datum) * natts);
+	memcpy(result->isnull, change->isnull, sizeof(bool) * natts);
 	for (int i = 0; i < map->ncolumns; i++)
 	{
 		int			to = map->sources[i];
