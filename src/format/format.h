@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "fmgr.h"
+#include "lib/stringinfo.h"
 #include "nodes/pg_list.h"
 
 /* What a decoded row means; the first two are what upsert topics say. */
@@ -68,6 +69,25 @@ typedef struct Decoder
 	/* the format's own fields follow */
 } Decoder;
 
+/*
+ * The other direction.  An encoder turns one row's columns into the bytes of a
+ * key or a value, as Flink's sink would; it mirrors Decoder.
+ */
+typedef struct EncoderSpec
+{
+	int			ncolumns;		/* in the order in which they are written */
+	const FormatColumn *columns;	/* index: place in the arrays given to encode */
+	List	   *options;
+	bool		is_key;
+	const char *time_zone;		/* of naive text for timestamptz columns */
+} EncoderSpec;
+
+typedef struct Encoder
+{
+	const struct FormatRoutine *routine;
+	/* the format's own fields follow */
+} Encoder;
+
 typedef struct FormatOption
 {
 	const char *name;			/* snake_case, without the "value_json_" prefix */
@@ -95,6 +115,16 @@ typedef struct FormatRoutine
 	 * Leaves no trace after an ERROR.
 	 */
 	void		(*decode) (Decoder *decoder, const char *bytes, Size len, RowSink *sink);
+
+	/*
+	 * Writing; both NULL for a format that only reads.  encode appends to 'bytes',
+	 * or returns false for Kafka null (raw with a NULL column).  ERROR class 22
+	 * for a value that has no form (an infinite timestamp), naming the column by
+	 * *column as decode does by the sink.
+	 */
+	Encoder    *(*create_encoder) (const EncoderSpec *spec);
+	bool		(*encode) (Encoder *encoder, const Datum *values, const bool *isnull,
+						   StringInfo bytes, const char **column);
 } FormatRoutine;
 
 /* NULL if there is no such format in this build. */
