@@ -25,6 +25,10 @@ CREATE EVENT TRIGGER upsert_kafka_topic_ddl_check ON ddl_command_end
 	EXECUTE FUNCTION topic_ddl_check();
 COMMENT ON EVENT TRIGGER upsert_kafka_topic_ddl_check IS 'warns of foreign tables on topics that cannot be used as they stand';
 
+CREATE FUNCTION version(OUT library text, OUT librdkafka text, OUT features text) RETURNS record
+AS 'MODULE_PATHNAME', 'upsert_kafka_version' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.version() IS 'versions of this library and of its Kafka client, and what the client was built with';
+
 -- === dry runs (src/changelog) ==================================================
 
 CREATE FUNCTION decode("table" anyelement, key bytea, value bytea) RETURNS SETOF anyelement
