@@ -10,6 +10,7 @@
 
 #include "access/xact.h"
 #include "changelog/change.h"
+#include "changelog/layout.h"
 #include "changelog/metadata.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -724,6 +725,7 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 			   int ncolumns, const FormatColumn *columns)
 {
 	DecoderSpec spec = {0};
+	FormatColumn *layout = palloc(sizeof(FormatColumn) * Max(table->natts, 1));
 	Decoder    *decoder;
 
 	spec.ncolumns = ncolumns;
@@ -734,23 +736,13 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	spec.upsert = table->upsert;
 	spec.connect = is_key && table->value_format->connect;
 	spec.time_zone = table->time_zone;
+	spec.nlayout = is_key ? layout_key(table, layout) : layout_value(table, layout);
+	spec.layout = layout;
+	if (format->registry)
+		spec.registry = registry_access_get(table->serverid, table->userid);
 	decoder = format->create(&spec);
 	decoder->routine = format;
 	return decoder;
-}
-
-static void
-add_column(FormatColumn *columns, int *n, const TopicColumn *column)
-{
-	FormatColumn *result = &columns[(*n)++];
-
-	result->index = column->attnum - 1;
-	result->field = column->field;
-	result->column = column->name;
-	result->type = column->type;
-	result->typmod = column->typmod;
-	result->collation = column->collation;
-	result->is_metadata = column->metadata == META_FORMAT;
 }
 
 ChangeDecoder *
@@ -778,7 +770,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 		{
 			if (!table->upsert && !is_wanted(wanted, column->attnum))
 				continue;
-			add_column(keys, &nkeys, column);
+			keys[nkeys++] = layout_column(column);
 			decoder->shared[decoder->nshared++] = i;
 		}
 		else if (!is_wanted(wanted, column->attnum))
@@ -794,7 +786,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 			decoder->shared[decoder->nshared++] = i;
 		}
 		else
-			add_column(values, &nvalues, column);
+			values[nvalues++] = layout_column(column);
 	}
 
 	if (nkeys > 0)

@@ -11,7 +11,9 @@
 static const FormatRoutine *const formats[] = {
 	&json_format,
 	&debezium_json_format,
-	&raw_format
+	&raw_format,
+	&avro_format,
+	&avro_confluent_format
 };
 
 const FormatRoutine *

@@ -36,6 +36,7 @@ typedef struct FormatColumn
 	int32		typmod;
 	Oid			collation;
 	bool		is_metadata;	/* field names one of the format's FormatMetadata */
+	bool		not_null;		/* the table says that it always has a value */
 } FormatColumn;
 
 /*
@@ -73,6 +74,9 @@ typedef struct DecoderSpec
 								 * before a change are not (no ROW_UPDATE_BEFORE) */
 	bool		connect;		/* keys: Kafka Connect wrote them, see connect.h */
 	const char *time_zone;		/* in which naive timestamps are read */
+	int			nlayout;		/* what the message has, wanted or not, in the order in */
+	const FormatColumn *layout; /* which it would be written: for formats without names */
+	const struct RegistryAccess *registry;	/* of formats that ask one */
 } DecoderSpec;
 
 typedef struct Decoder
@@ -92,6 +96,9 @@ typedef struct EncoderSpec
 	const FormatColumn *columns;	/* index: place in the arrays given to encode */
 	List	   *options;
 	bool		is_key;
+	const char *topic;
+	const char *time_zone;		/* in which naive timestamps are, where instants are written */
+	const struct RegistryAccess *registry;	/* of formats that ask one */
 } EncoderSpec;
 
 typedef struct Encoder
@@ -121,6 +128,7 @@ typedef struct FormatRoutine
 	bool		changelog;		/* a CDC format: says row kinds by itself */
 	bool		connect;		/* Kafka Connect writes these values, and JSON keys beside them */
 	bool		single_column;	/* exactly one column (raw) */
+	bool		registry;		/* asks a schema registry */
 	const FormatOption *options;	/* ends with a NULL name */
 	const FormatMetadata *metadata; /* NULL, or ends with a NULL name */
 

@@ -10,5 +10,7 @@
 extern const FormatRoutine json_format;
 extern const FormatRoutine debezium_json_format;
 extern const FormatRoutine raw_format;
+extern const FormatRoutine avro_format;
+extern const FormatRoutine avro_confluent_format;
 
 #endif							/* UK_FORMATS_H */
