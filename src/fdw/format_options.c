@@ -103,7 +103,7 @@ format_option_value(const FormatOptionRef *ref)
 		if (pg_mbstrlen(ref->value) != 1)
 			option_bad_value(ref->given, ref->value, _("The value is a single character."));
 	}
-	else if (strchr(type, '|'))
+	else if (strcmp(type, "text") != 0)
 	{
 		char	   *copy = pstrdup(type);
 		const char *words[32];
