@@ -140,5 +140,10 @@ is(sql("SELECT * FROM upsert_kafka.decode(NULL::pageviews_per_region, '\\x000000
 $registry->restart(refuse => 1);
 like(error_of("SELECT upsert_kafka.encode(ROW('asia', 1, 1)::pageviews_per_region)"), qr/HV000.*refuses a schema for subject.*incompatible with an earlier schema/s, 'a schema that is refused');
 
+
+# a schema is registered by those who may write, not by those who may look
+sql("CREATE ROLE reader; GRANT USAGE ON FOREIGN SERVER kafka TO reader; GRANT SELECT ON pageviews_per_region TO reader");
+like(error_of("SET ROLE reader; SELECT upsert_kafka.encode(ROW('asia', 1, 1)::pageviews_per_region)"), qr/42501.*permission denied/s, 'who may only read registers nothing');
+
 $node->stop;
 done_testing();

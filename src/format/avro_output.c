@@ -8,12 +8,19 @@
 
 #include <math.h>
 
+#include "common/base64.h"
 #include "format/avro_output.h"
 #include "format/decimal_bytes.h"
+#include "format/format.h"
 #include "format/value_output.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/date.h"
 #include "utils/float.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
 void
 avro_put_long(StringInfo out, int64 value)
@@ -185,12 +192,35 @@ is_array(const JsonbValue *value)
 	return value->type == jbvBinary && JsonContainerIsArray(value->val.binary.data);
 }
 
+/* Bytes are base64 in JSON; NULL if it is none. */
+static char *
+base64_bytes(const JsonbValue *value, int *len)
+{
+	int			room = pg_b64_dec_len(value->val.string.len) + 1;
+	char	   *bytes = palloc(room);
+
+	*len = pg_b64_decode(value->val.string.val, value->val.string.len, (void *) bytes, room);
+	return *len < 0 ? NULL : bytes;
+}
+
 /* Does the value's kind suit the type?  What is in it shows later. */
 static bool
 json_fits(const AvroNode *node, const JsonbValue *value)
 {
-	if (node->logical != AVRO_PLAIN && node->logical != AVRO_DECIMAL && node->logical != AVRO_UUID)
-		return false;
+	int			len;
+
+	switch (node->logical)
+	{
+		case AVRO_PLAIN:
+			break;
+		case AVRO_DECIMAL:
+			return value->type == jbvNumeric;
+		case AVRO_DURATION:
+		case AVRO_VARIABLE_DECIMAL:
+			return false;
+		default:
+			return value->type == jbvString;
+	}
 	switch (node->type)
 	{
 		case AVRO_NULL:
@@ -208,7 +238,8 @@ json_fits(const AvroNode *node, const JsonbValue *value)
 			return value->type == jbvString && find_symbol(node, value->val.string.val, value->val.string.len) >= 0;
 		case AVRO_BYTES:
 		case AVRO_FIXED:
-			return node->logical == AVRO_DECIMAL && value->type == jbvNumeric;
+			return value->type == jbvString && base64_bytes(value, &len) != NULL &&
+				(node->type == AVRO_BYTES || len == node->size);
 		case AVRO_ARRAY:
 			return is_array(value);
 		case AVRO_MAP:
@@ -270,6 +301,55 @@ put_json_text(StringInfo out, const AvroNode *node, const char *text, int len)
 	avro_put_bytes(out, node, utf8, size);
 }
 
+/* A time or a uuid, which are text in JSON; a time without zone is UTC. */
+static void
+put_json_logical(StringInfo out, const AvroNode *node, const JsonbValue *value)
+{
+	static const PGFunction inputs[] = {
+		[AVRO_DATE] = date_in,[AVRO_TIME] = time_in,[AVRO_TIMESTAMP] = timestamptz_in,[AVRO_LOCAL_TIMESTAMP] = timestamp_in,
+		[AVRO_UUID] = uuid_in
+	};
+	char	   *text = pnstrdup(value->val.string.val, value->val.string.len);
+	DecodeSettings settings;
+	volatile Datum datum = (Datum) 0;
+	int64		micros;
+
+	decode_settings_enter(&settings, "UTC");
+	PG_TRY();
+	{
+		datum = DirectFunctionCall3(inputs[node->logical], CStringGetDatum(text), ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+	}
+	PG_FINALLY();
+	{
+		decode_settings_leave(&settings);
+	}
+	PG_END_TRY();
+	switch (node->logical)
+	{
+		case AVRO_DATE:
+			if (DATE_NOT_FINITE(DatumGetDateADT(datum)))
+				ereport(ERROR,
+						(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+						 errmsg("an infinite date cannot be written")));
+			avro_put_long(out, (int64) DatumGetDateADT(datum) + POSTGRES_EPOCH_DAYS);
+			break;
+		case AVRO_TIME:
+			avro_put_micros(out, node, DatumGetTimeADT(datum));
+			break;
+		case AVRO_UUID:
+			appendBinaryStringInfo(out, (const char *) DatumGetUUIDP(datum)->data, UUID_LEN);
+			break;
+		default:
+			micros = DatumGetTimestamp(datum);
+			if (TIMESTAMP_NOT_FINITE(micros))
+				ereport(ERROR,
+						(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+						 errmsg("an infinite timestamp cannot be written")));
+			avro_put_micros(out, node, micros + (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY);
+			break;
+	}
+}
+
 static void
 put_json_record(StringInfo out, const AvroNode *node, JsonbContainer *object)
 {
@@ -309,6 +389,8 @@ put_json_collection(StringInfo out, const AvroNode *node, JsonbContainer *contai
 static void
 put_json(StringInfo out, const AvroNode *node, JsonbValue *value)
 {
+	int			len;
+
 	check_stack_depth();
 	if (!json_fits(node, value))
 	{
@@ -318,9 +400,25 @@ put_json(StringInfo out, const AvroNode *node, JsonbValue *value)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the JSON value cannot be written to an Avro field of type \"%s\"", avro_type_name(node))));
 	}
+	if (node->logical != AVRO_PLAIN && node->logical != AVRO_DECIMAL && node->type != AVRO_STRING)
+	{
+		put_json_logical(out, node, value);
+		return;
+	}
 	switch (node->type)
 	{
 		case AVRO_NULL:
+			break;
+		case AVRO_BYTES:
+		case AVRO_FIXED:
+			if (node->logical == AVRO_DECIMAL)
+				put_json_number(out, node, value->val.numeric);
+			else
+			{
+				char	   *bytes = base64_bytes(value, &len);
+
+				avro_put_bytes(out, node, bytes, len);
+			}
 			break;
 		case AVRO_BOOLEAN:
 			appendStringInfoChar(out, value->val.boolean ? 1 : 0);

@@ -294,6 +294,8 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zon
 		case AVRO_STRING:
 			return string_writer(WRITE_STRING, node, base);
 		case AVRO_ENUM:
+			if (base == JSONBOID || base == JSONOID)
+				break;
 			return string_writer(WRITE_ENUM, node, base);
 		case AVRO_BYTES:
 		case AVRO_FIXED:
