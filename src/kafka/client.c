@@ -320,7 +320,9 @@ handle_create(const KafkaConfig *config, int queue_kb)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_ESTABLISH_CONNECTION),
 				 errmsg("could not create a Kafka client for server \"%s\"", config->server_name),
-				 errdetail("%s.", text)));
+				 errdetail("%s.", text),
+				 OidIsValid(config->umid) ? 0 :
+				 errhint("There is no user mapping for this role on the server; passwords and keys are options of it.")));
 	}
 
 	handle->serverid = config->serverid;
