@@ -1,0 +1,358 @@
+/*
+ * commit.c
+ *	  The end of a transaction that has written to topics: before it commits, its
+ *	  messages are sent in order and their acknowledgements waited for.  Owns the
+ *	  transaction callbacks; the buffer is pending.c's.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "fdw/pending_internal.h"
+#include "fdw/written.h"
+#include "miscadmin.h"
+#include "upsert_kafka.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* librdkafka gives a message up so much earlier than the commit does. */
+#define TIMEOUT_MARGIN_MS	500
+
+/* One producer; targets that differ in other things share it. */
+typedef struct Sender
+{
+	Oid			serverid;
+	Oid			userid;
+	KafkaPartitioner partitioner;
+	DeliveryGuarantee delivery;
+	KafkaProducer *producer;
+} Sender;
+
+/* A message that waits for a later one of its key. */
+typedef struct WindowRecord
+{
+	PendingRecord record;
+	MemoryContext cxt;			/* NULL: another one has taken its place */
+} WindowRecord;
+
+/* Of a key's bytes and partition. */
+typedef struct WindowKey
+{
+	uint32		hash;
+	char		status;
+	int			index;			/* among the window's records */
+} WindowKey;
+
+struct windowtable_hash;
+
+/* Of one target at a time: messages of different targets keep their order. */
+typedef struct Window
+{
+	const PendingTarget *target;	/* NULL: empty */
+	MemoryContext cxt;
+	int			n;
+	int			max;
+	WindowRecord *records;
+	struct windowtable_hash *keys;
+	Size		bytes;
+	TimestampTz begin;
+} Window;
+
+static bool window_key_equal(Window *window, int a, int b);
+
+#define SH_PREFIX windowtable
+#define SH_ELEMENT_TYPE WindowKey
+#define SH_KEY_TYPE int
+#define SH_KEY index
+#define SH_HASH_KEY(tb, key) ((uint32) (key))	/* not used: keys come with their hash */
+#define SH_EQUAL(tb, a, b) window_key_equal((Window *) (tb)->private_data, a, b)
+#define SH_STORE_HASH
+#define SH_GET_HASH(tb, a) (a)->hash
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+typedef struct Sending
+{
+	MemoryContext cxt;
+	MemoryContext record_cxt;
+	int			nsenders;
+	int			max_senders;
+	Sender	   *senders;
+	Window		window;
+} Sending;
+
+static Sending *sending;		/* in TopTransactionContext, while messages are sent */
+
+static void commit_callback(XactEvent event, void *arg);
+static void subcommit_callback(SubXactEvent event, SubTransactionId sub, SubTransactionId parent, void *arg);
+
+void
+commit_register(void)
+{
+	static bool registered = false;
+
+	if (registered)
+		return;
+	RegisterXactCallback(commit_callback, NULL);
+	RegisterSubXactCallback(subcommit_callback, NULL);
+	registered = true;
+}
+
+/* ---- sending ------------------------------------------------------------- */
+
+static Sender *
+sender_of(const PendingTarget *target)
+{
+	KafkaProducerSettings settings = {0};
+	Sender	   *sender;
+
+	for (int i = 0; i < sending->nsenders; i++)
+	{
+		sender = &sending->senders[i];
+		if (sender->serverid == target->serverid && sender->userid == target->userid &&
+			sender->partitioner == target->partitioner && sender->delivery == target->delivery)
+			return sender;
+	}
+	if (sending->nsenders == sending->max_senders)
+	{
+		int			max = Max(4, sending->max_senders * 2);
+
+		if (sending->senders == NULL)
+			sending->senders = MemoryContextAlloc(sending->cxt, sizeof(Sender) * max);
+		else
+			sending->senders = repalloc(sending->senders, sizeof(Sender) * max);
+		sending->max_senders = max;
+	}
+	settings.partitioner = target->partitioner;
+	settings.wait_for_acks = target->delivery != DELIVERY_NONE;
+	settings.message_timeout_ms = Max(uk_commit_timeout - TIMEOUT_MARGIN_MS, uk_commit_timeout / 2);
+
+	sender = &sending->senders[sending->nsenders];
+	sender->serverid = target->serverid;
+	sender->userid = target->userid;
+	sender->partitioner = target->partitioner;
+	sender->delivery = target->delivery;
+	sender->producer = kafka_producer_acquire(target->config, &settings, sending->cxt);
+	sending->nsenders++;
+	return sender;
+}
+
+static void
+send_record(const PendingRecord *record)
+{
+	kafka_produce(sender_of(record->target)->producer, &record->out);
+}
+
+/* ---- reduction ----------------------------------------------------------- */
+
+static bool
+window_key_equal(Window *window, int a, int b)
+{
+	const KafkaOutRecord *left = &window->records[a].record.out;
+	const KafkaOutRecord *right = &window->records[b].record.out;
+
+	return left->partition == right->partition && left->key_len == right->key_len &&
+		(left->key == NULL) == (right->key == NULL) &&
+		(left->key_len == 0 || memcmp(left->key, right->key, left->key_len) == 0);
+}
+
+static void
+window_flush(void)
+{
+	Window	   *window = &sending->window;
+
+	if (window->target == NULL)
+		return;
+	for (int i = 0; i < window->n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (window->records[i].cxt != NULL)
+			send_record(&window->records[i].record);
+	}
+	MemoryContextReset(window->cxt);
+	window->records = NULL;
+	window->keys = NULL;
+	window->n = window->max = 0;
+	window->bytes = 0;
+	window->target = NULL;
+}
+
+/* Does the window end before this record? */
+static bool
+window_ends(const PendingRecord *record)
+{
+	const Window *window = &sending->window;
+	const PendingTarget *target = window->target;
+
+	return target != NULL &&
+		(record->target != target ||
+		 window->n >= target->window_rows ||
+		 window->bytes > work_mem * (Size) 1024 ||
+		 record->queued_at - window->begin >= target->window_ms * INT64CONST(1000));
+}
+
+/*
+ * Takes the record with the memory context that holds it.  What is replaced leaves
+ * its place: the last change of a key goes where it was made.
+ */
+static void
+window_add(const PendingRecord *record, MemoryContext record_cxt)
+{
+	Window	   *window = &sending->window;
+	WindowRecord *added;
+	WindowKey  *key;
+	uint32		hash;
+	bool		found;
+
+	if (window->target == NULL)
+	{
+		window->target = record->target;
+		window->begin = record->queued_at;
+		window->keys = windowtable_create(window->cxt, 256, window);
+	}
+	if (window->n == window->max)
+	{
+		window->max = Max(256, window->max * 2);
+		if (window->records == NULL)
+			window->records = MemoryContextAllocHuge(window->cxt, sizeof(WindowRecord) * window->max);
+		else
+			window->records = repalloc_huge(window->records, sizeof(WindowRecord) * window->max);
+	}
+	added = &window->records[window->n];
+	added->record = *record;
+	added->cxt = record_cxt;
+	MemoryContextSetParent(record_cxt, window->cxt);
+	window->bytes += MemoryContextMemAllocated(record_cxt, true) + sizeof(WindowRecord) + sizeof(WindowKey);
+
+	hash = hash_combine(hash_bytes((const unsigned char *) record->out.key, record->out.key_len),
+						(uint32) record->out.partition);
+	key = windowtable_insert_hash(window->keys, window->n, hash, &found);
+	if (found)
+	{
+		WindowRecord *replaced = &window->records[key->index];
+
+		window->bytes -= MemoryContextMemAllocated(replaced->cxt, true);
+		MemoryContextDelete(replaced->cxt);
+		replaced->cxt = NULL;
+		key->index = window->n;
+	}
+	window->n++;
+}
+
+/* ---- the commit ---------------------------------------------------------- */
+
+static void
+send_all(int64 end)
+{
+	int64		position = 0;
+
+	for (;;)
+	{
+		PendingRecord record;
+		MemoryContext old;
+		bool		found;
+
+		CHECK_FOR_INTERRUPTS();
+		if (sending->record_cxt == NULL)
+			sending->record_cxt = AllocSetContextCreate(sending->cxt, "message to send", ALLOCSET_SMALL_SIZES);
+		MemoryContextReset(sending->record_cxt);
+		old = MemoryContextSwitchTo(sending->record_cxt);
+		found = pending_fetch(&position, end, &record);
+		MemoryContextSwitchTo(old);
+		if (!found)
+			break;
+		if (window_ends(&record))
+			window_flush();
+		if (record.target->window_rows > 1)
+		{
+			window_add(&record, sending->record_cxt);
+			sending->record_cxt = NULL;
+		}
+		else
+			send_record(&record);
+	}
+	window_flush();
+}
+
+static void
+send_and_wait(void)
+{
+	MemoryContext cxt = AllocSetContextCreate(TopTransactionContext, "sending to Kafka", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(cxt);
+	TimestampTz until;
+
+	sending = palloc0(sizeof(Sending));
+	sending->cxt = cxt;
+	sending->window.cxt = AllocSetContextCreate(cxt, "reduction window", ALLOCSET_DEFAULT_SIZES);
+	send_all(pending_mark());
+
+	/* statement_timeout is off by now: the limit is our own */
+	until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), uk_commit_timeout);
+	for (int i = 0; i < sending->nsenders; i++)
+	{
+		Sender	   *sender = &sending->senders[i];
+
+		if (sender->delivery != DELIVERY_NONE)
+			kafka_producer_flush(sender->producer,
+								 Max(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until), 1));
+	}
+	for (int i = 0; i < sending->nsenders; i++)
+	{
+		Sender	   *sender = &sending->senders[i];
+		KafkaWritten *written;
+		int			n = kafka_producer_written(sender->producer, &written);
+
+		written_note(sender->serverid, n, written);
+		kafka_producer_release(sender->producer);
+		sender->producer = NULL;
+	}
+	sending = NULL;
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(cxt);
+}
+
+static void
+commit_callback(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+			if (pending_mark() > 0)
+				send_and_wait();
+			/* closes the file, which nobody would do at a commit without a warning */
+			pending_clear();
+			break;
+		case XACT_EVENT_PRE_PREPARE:
+			if (pending_mark() > 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("cannot prepare a transaction that has written to foreign tables on Kafka topics"),
+						 errhint("Its messages are sent by COMMIT.")));
+			pending_clear();
+			break;
+		case XACT_EVENT_COMMIT:
+			written_commit();
+			break;
+		case XACT_EVENT_ABORT:
+			for (int i = 0; sending != NULL && i < sending->nsenders; i++)
+				if (sending->senders[i].producer != NULL)
+					kafka_producer_purge(sending->senders[i].producer);
+			sending = NULL;
+			pending_forget();
+			written_abort();
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+subcommit_callback(SubXactEvent event, SubTransactionId sub, SubTransactionId parent, void *arg)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		pending_subabort(GetCurrentTransactionNestLevel());
+	else if (event == SUBXACT_EVENT_COMMIT_SUB)
+		pending_subcommit(GetCurrentTransactionNestLevel());
+}
