@@ -71,7 +71,8 @@ typedef struct Decoder
 
 /*
  * The other direction.  An encoder turns one row's columns into the bytes of a
- * key or a value, as Flink's sink would; it mirrors Decoder.
+ * key or a value, as Flink's sink would; it mirrors Decoder.  Strings and lists
+ * must outlive it.
  */
 typedef struct EncoderSpec
 {
@@ -79,7 +80,6 @@ typedef struct EncoderSpec
 	const FormatColumn *columns;	/* index: place in the arrays given to encode */
 	List	   *options;
 	bool		is_key;
-	const char *time_zone;		/* of naive text for timestamptz columns */
 } EncoderSpec;
 
 typedef struct Encoder
@@ -91,6 +91,7 @@ typedef struct Encoder
 typedef struct FormatOption
 {
 	const char *name;			/* snake_case, without the "value_json_" prefix */
+	const char *alias;			/* another name that means the same, or NULL */
 	const char *type;			/* "bool", "int", "char", "text", or an enum as "a|b|c" */
 	const char *description;
 } FormatOption;
@@ -117,10 +118,13 @@ typedef struct FormatRoutine
 	void		(*decode) (Decoder *decoder, const char *bytes, Size len, RowSink *sink);
 
 	/*
-	 * Writing; both NULL for a format that only reads.  encode appends to 'bytes',
-	 * or returns false for Kafka null (raw with a NULL column).  ERROR class 22
-	 * for a value that has no form (an infinite timestamp), naming the column by
-	 * *column as decode does by the sink.
+	 * Writing; both NULL for a format that only reads.  create_encoder is as create.
+	 * encode appends to 'bytes', or returns false for Kafka null (raw with a NULL
+	 * column).  *column is the column being converted, NULL before and after.  ERROR
+	 * class 22 with a plain primary text for a value that has no form (an infinite
+	 * timestamp); what was appended by then is the caller's to drop.  Scratch memory
+	 * comes from CurrentMemoryContext and is not all freed: reset it per batch.  The
+	 * session's settings don't show, so the caller needs no decode_settings_enter().
 	 */
 	Encoder    *(*create_encoder) (const EncoderSpec *spec);
 	bool		(*encode) (Encoder *encoder, const Datum *values, const bool *isnull,
@@ -143,15 +147,17 @@ extern ValueInput *value_input_create(const FormatColumn *column, const char *ti
 extern Datum value_input(ValueInput *input, const char *text, Size len, bool is_number);
 
 /*
- * While messages are decoded the session's own DateStyle, IntervalStyle and
- * TimeZone must not show (decision 14).  Cheap; pairs nest; restored by the
- * caller in PG_CATCH as well.
+ * While messages are decoded or written the session's own DateStyle, IntervalStyle,
+ * TimeZone, extra_float_digits and bytea_output must not show (decision 14).  Cheap;
+ * pairs nest; restored by the caller in PG_CATCH as well.
  */
 typedef struct DecodeSettings
 {
 	int			date_style;
 	int			date_order;
 	int			interval_style;
+	int			extra_float_digits;
+	int			bytea_output;
 	void	   *time_zone;
 } DecodeSettings;
 extern void decode_settings_enter(DecodeSettings *saved, const char *time_zone);

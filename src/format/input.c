@@ -16,8 +16,10 @@
 #include "miscadmin.h"
 #include "pgtime.h"
 #include "utils/builtins.h"
+#include "utils/bytea.h"
 #include "utils/date.h"
 #include "utils/datetime.h"
+#include "utils/float.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -81,11 +83,15 @@ decode_settings_enter(DecodeSettings *saved, const char *time_zone)
 	saved->date_style = DateStyle;
 	saved->date_order = DateOrder;
 	saved->interval_style = IntervalStyle;
+	saved->extra_float_digits = extra_float_digits;
+	saved->bytea_output = bytea_output;
 	saved->time_zone = session_timezone;
 
 	DateStyle = USE_ISO_DATES;
 	DateOrder = DATEORDER_MDY;
 	IntervalStyle = INTSTYLE_POSTGRES;
+	extra_float_digits = 1;
+	bytea_output = BYTEA_OUTPUT_HEX;
 	session_timezone = zone;
 }
 
@@ -95,6 +101,8 @@ decode_settings_leave(const DecodeSettings *saved)
 	DateStyle = saved->date_style;
 	DateOrder = saved->date_order;
 	IntervalStyle = saved->interval_style;
+	extra_float_digits = saved->extra_float_digits;
+	bytea_output = saved->bytea_output;
 	session_timezone = (pg_tz *) saved->time_zone;
 }
 

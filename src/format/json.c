@@ -10,6 +10,7 @@
 #include "commands/defrem.h"
 #include "format/formats.h"
 #include "format/json_value.h"
+#include "format/json_write.h"
 #include "mb/pg_wchar.h"
 
 typedef enum EmptyHandling
@@ -46,11 +47,16 @@ typedef struct JsonDecoder
 #define FRAMING_SIZE 5
 
 static const FormatOption json_options[] = {
-	{"fail_on_missing_field", "bool", "a member that is absent is an error instead of NULL"},
-	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
-	{"null_value", "error|delete", "what a value of the four bytes null means"},
-	{"nul_handling", "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"},
-	{"registry_framing", "error|strip", "what the five bytes of a schema registry before the JSON text mean"},
+	{"fail_on_missing_field", NULL, "bool", "a member that is absent is an error instead of NULL"},
+	{"empty_value", NULL, "error|delete|ignore", "what a zero-length value means"},
+	{"null_value", NULL, "error|delete", "what a value of the four bytes null means"},
+	{"nul_handling", NULL, "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"},
+	{"registry_framing", NULL, "error|strip", "what the five bytes of a schema registry before the JSON text mean"},
+	{"encode_decimal_as_plain_number", NULL, "bool", "numeric is written with its scale and never with an exponent"},
+	{"encode_ignore_null_fields", NULL, "bool", "NULL columns are left out instead of being written as null"},
+	{"timestamp_format_standard", "timestamp_format", "SQL|ISO-8601", "a blank or a T between date and time, when written"},
+	{"map_null_key_mode", NULL, "FAIL|DROP|LITERAL", "Flink's, for maps with null keys; jsonb has none"},
+	{"map_null_key_literal", NULL, "text", "Flink's, for maps with null keys; jsonb has none"},
 	{NULL}
 };
 
@@ -224,5 +230,7 @@ const FormatRoutine json_format = {
 	.name = "json",
 	.options = json_options,
 	.create = json_create,
-	.decode = json_decode
+	.decode = json_decode,
+	.create_encoder = json_encoder_create,
+	.encode = json_encode
 };
