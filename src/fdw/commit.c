@@ -28,13 +28,6 @@ typedef struct Sender
 	KafkaProducer *producer;
 } Sender;
 
-/* A message that waits for a later one of its key. */
-typedef struct WindowRecord
-{
-	PendingRecord record;
-	MemoryContext cxt;			/* NULL: another one has taken its place */
-} WindowRecord;
-
 /* Of a key's bytes and partition. */
 typedef struct WindowKey
 {
@@ -49,10 +42,9 @@ struct windowtable_hash;
 typedef struct Window
 {
 	const PendingTarget *target;	/* NULL: empty */
-	MemoryContext cxt;
 	int			n;
 	int			max;
-	WindowRecord *records;
+	PendingRecord *records;		/* without bytes: a later one has replaced it */
 	struct windowtable_hash *keys;
 	Size		bytes;
 	TimestampTz begin;
@@ -75,8 +67,7 @@ static bool window_key_equal(Window *window, int a, int b);
 
 typedef struct Sending
 {
-	MemoryContext cxt;
-	MemoryContext record_cxt;
+	MemoryContext cxt;			/* everything below, records included */
 	int			nsenders;
 	int			max_senders;
 	Sender	   *senders;
@@ -150,8 +141,8 @@ send_record(const PendingRecord *record)
 static bool
 window_key_equal(Window *window, int a, int b)
 {
-	const KafkaOutRecord *left = &window->records[a].record.out;
-	const KafkaOutRecord *right = &window->records[b].record.out;
+	const KafkaOutRecord *left = &window->records[a].out;
+	const KafkaOutRecord *right = &window->records[b].out;
 
 	return left->partition == right->partition && left->key_len == right->key_len &&
 		(left->key == NULL) == (right->key == NULL) &&
@@ -167,14 +158,17 @@ window_flush(void)
 		return;
 	for (int i = 0; i < window->n; i++)
 	{
+		PendingRecord *record = &window->records[i];
+
 		CHECK_FOR_INTERRUPTS();
-		if (window->records[i].cxt != NULL)
-			send_record(&window->records[i].record);
+		if (record->bytes == NULL)
+			continue;
+		send_record(record);
+		pending_record_free(record);
 	}
-	MemoryContextReset(window->cxt);
-	window->records = NULL;
+	windowtable_destroy(window->keys);
 	window->keys = NULL;
-	window->n = window->max = 0;
+	window->n = 0;
 	window->bytes = 0;
 	window->target = NULL;
 }
@@ -193,15 +187,20 @@ window_ends(const PendingRecord *record)
 		 record->queued_at - window->begin >= target->window_ms * INT64CONST(1000));
 }
 
+static Size
+record_size(const PendingRecord *record)
+{
+	return GetMemoryChunkSpace(record->bytes) + sizeof(PendingRecord) + sizeof(WindowKey);
+}
+
 /*
- * Takes the record with the memory context that holds it.  What is replaced leaves
- * its place: the last change of a key goes where it was made.
+ * Takes the record.  What is replaced leaves its place: the last change of a key goes
+ * where it was made.
  */
 static void
-window_add(const PendingRecord *record, MemoryContext record_cxt)
+window_add(const PendingRecord *record)
 {
 	Window	   *window = &sending->window;
-	WindowRecord *added;
 	WindowKey  *key;
 	uint32		hash;
 	bool		found;
@@ -210,32 +209,28 @@ window_add(const PendingRecord *record, MemoryContext record_cxt)
 	{
 		window->target = record->target;
 		window->begin = record->queued_at;
-		window->keys = windowtable_create(window->cxt, 256, window);
+		window->keys = windowtable_create(sending->cxt, 256, window);
 	}
 	if (window->n == window->max)
 	{
 		window->max = Max(256, window->max * 2);
 		if (window->records == NULL)
-			window->records = MemoryContextAllocHuge(window->cxt, sizeof(WindowRecord) * window->max);
+			window->records = MemoryContextAllocHuge(sending->cxt, sizeof(PendingRecord) * window->max);
 		else
-			window->records = repalloc_huge(window->records, sizeof(WindowRecord) * window->max);
+			window->records = repalloc_huge(window->records, sizeof(PendingRecord) * window->max);
 	}
-	added = &window->records[window->n];
-	added->record = *record;
-	added->cxt = record_cxt;
-	MemoryContextSetParent(record_cxt, window->cxt);
-	window->bytes += MemoryContextMemAllocated(record_cxt, true) + sizeof(WindowRecord) + sizeof(WindowKey);
+	window->records[window->n] = *record;
+	window->bytes += record_size(record);
 
 	hash = hash_combine(hash_bytes((const unsigned char *) record->out.key, record->out.key_len),
 						(uint32) record->out.partition);
 	key = windowtable_insert_hash(window->keys, window->n, hash, &found);
 	if (found)
 	{
-		WindowRecord *replaced = &window->records[key->index];
+		PendingRecord *replaced = &window->records[key->index];
 
-		window->bytes -= MemoryContextMemAllocated(replaced->cxt, true);
-		MemoryContextDelete(replaced->cxt);
-		replaced->cxt = NULL;
+		window->bytes -= record_size(replaced);
+		pending_record_free(replaced);
 		key->index = window->n;
 	}
 	window->n++;
@@ -247,31 +242,20 @@ static void
 send_all(int64 end)
 {
 	int64		position = 0;
+	PendingRecord record;
 
-	for (;;)
+	while (pending_fetch(&position, end, &record))
 	{
-		PendingRecord record;
-		MemoryContext old;
-		bool		found;
-
 		CHECK_FOR_INTERRUPTS();
-		if (sending->record_cxt == NULL)
-			sending->record_cxt = AllocSetContextCreate(sending->cxt, "message to send", ALLOCSET_SMALL_SIZES);
-		MemoryContextReset(sending->record_cxt);
-		old = MemoryContextSwitchTo(sending->record_cxt);
-		found = pending_fetch(&position, end, &record);
-		MemoryContextSwitchTo(old);
-		if (!found)
-			break;
 		if (window_ends(&record))
 			window_flush();
 		if (record.target->window_rows > 1)
-		{
-			window_add(&record, sending->record_cxt);
-			sending->record_cxt = NULL;
-		}
+			window_add(&record);
 		else
+		{
 			send_record(&record);
+			pending_record_free(&record);
+		}
 	}
 	window_flush();
 }
@@ -285,7 +269,6 @@ send_and_wait(void)
 
 	sending = palloc0(sizeof(Sending));
 	sending->cxt = cxt;
-	sending->window.cxt = AllocSetContextCreate(cxt, "reduction window", ALLOCSET_DEFAULT_SIZES);
 	send_all(pending_mark());
 
 	/* statement_timeout is off by now: the limit is our own */

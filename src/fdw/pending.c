@@ -237,6 +237,7 @@ pending_fetch(int64 *position, int64 end, PendingRecord *record)
 	*position += sizeof(head) + len;
 
 	memset(record, 0, sizeof(PendingRecord));
+	record->bytes = p;
 	record->target = pending->targets[head.target];
 	record->queued_at = head.queued_at;
 	out->topic = record->target->topic;
@@ -273,6 +274,15 @@ pending_fetch(int64 *position, int64 end, PendingRecord *record)
 	out->nheaders = head.nheaders;
 	out->headers = headers;
 	return true;
+}
+
+void
+pending_record_free(PendingRecord *record)
+{
+	pfree(record->bytes);
+	if (record->out.nheaders > 0)
+		pfree(unconstify(KafkaHeader *, record->out.headers));
+	record->bytes = NULL;
 }
 
 int64

@@ -26,6 +26,7 @@ typedef struct PendingTarget
 typedef struct PendingRecord
 {
 	PendingTarget *target;
+	char	   *bytes;			/* key, value and headers, in one piece */
 	int64		queued_at;		/* TimestampTz; only where a window needs it */
 	KafkaOutRecord out;
 } PendingRecord;
@@ -34,6 +35,7 @@ typedef struct PendingRecord
  * The record at *position, which moves on; false at 'end'.
  */
 extern bool pending_fetch(int64 *position, int64 end, PendingRecord *record);
+extern void pending_record_free(PendingRecord *record);
 
 /*
  * Forget everything: clear frees memory and file, forget leaves them to the end of

@@ -76,7 +76,6 @@ create_encoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	spec.columns = columns;
 	spec.options = options;
 	spec.is_key = is_key;
-	spec.time_zone = table->time_zone;
 	encoder = format->create_encoder(&spec);
 	encoder->routine = format;
 	return encoder;
