@@ -49,10 +49,11 @@ metadata_write_timestamp(const TopicTable *table, const TopicColumn *column, Dat
 	}
 	/* finite ones are far from an overflow */
 	us = timestamp + epoch;
-	if (us < 0)
+	/* the client takes 0 for "now" */
+	if (us < 1000)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("a timestamp before 1970 has no form in Kafka")));
+				 errmsg("a timestamp before 1970-01-01 00:00:00.001 UTC has no form in Kafka")));
 	return us / 1000;
 }
 

@@ -10,6 +10,7 @@
 #include "access/table.h"
 #include "catalog/pg_type.h"
 #include "changelog/change.h"
+#include "changelog/encode.h"
 #include "changelog/keys.h"
 #include "commands/explain.h"
 #if PG_VERSION_NUM >= 180000
@@ -151,16 +152,6 @@ topicAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry *ta
 	}
 }
 
-static void
-check_format_writes(const TopicTable *table, const FormatRoutine *format)
-{
-	if (format != NULL && format->create_encoder == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot write to foreign table \"%s\"", table->name),
-				 errdetail("Format \"%s\" can only be read.", format->name)));
-}
-
 List *
 topicPlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int subplan_index)
 {
@@ -169,8 +160,8 @@ topicPlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelatio
 
 	if (plan->onConflictAction != ONCONFLICT_NONE)
 		refuse_on_conflict(table->name);
-	check_format_writes(table, table->value_format);
-	check_format_writes(table, table->key_format);
+	/* formats that only read say so here, before the executor does in other words */
+	(void) change_encoder_create(table);
 	table_close(rel, NoLock);
 	return NIL;
 }

@@ -20,6 +20,7 @@
 PG_FUNCTION_INFO_V1(upsert_kafka_last_written);
 
 #define TOPIC_SIZE		252		/* Kafka allows 249 characters */
+#define MAX_PARTITION	999999	/* that a bookmark may name: far more than any topic has */
 #define FIRST_POLL_MS	10		/* between looks at the last stable offset */
 #define MAX_POLL_MS		200
 #define RECREATED_MS	1000	/* a log that is shorter than what was written is believed after this */
@@ -291,7 +292,7 @@ bookmark_parse(const char *text, int *n, BookmarkEntry **result)
 			return false;
 		entry->topic = pnstrdup(p, colon - p);
 		p = colon + 1;
-		if (!parse_number(&p, ':', PG_INT32_MAX - 1, &partition) || *p != ':')
+		if (!parse_number(&p, ':', MAX_PARTITION, &partition) || *p != ':')
 			return false;
 		entry->partition = (int32) partition;
 		p++;
