@@ -50,6 +50,7 @@ typedef struct TopicModifyState
 	RowIds	   *row_ids;		/* the scan's */
 	AttrNumber	row_id_attno;
 	AttrNumber	whole_row_attno;	/* 0: not there */
+	Bitmapset  *updated;		/* columns that the UPDATE names */
 	bool		key_may_change;
 	ChangeDecoder *key_decoder;
 	KeyDesc    *keys;
@@ -277,6 +278,7 @@ topicBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rri, List *fdw
 	state->row_ids = find.row_ids;	/* NULL where the planner knows that there is no row */
 	if (mtstate->operation != CMD_UPDATE)
 		return;
+	state->updated = updated;
 	state->key_may_change = key_may_change(state->table, rri, updated);
 	if (state->key_may_change)
 	{
@@ -396,6 +398,21 @@ key_is_same(TopicModifyState *state, const KafkaOutRecord *origin, TupleTableSlo
 	return same;
 }
 
+/* The row is a new message, of which the old one's metadata says nothing. */
+static void
+forget_metadata(TopicModifyState *state, TupleTableSlot *slot)
+{
+	slot_getallattrs(slot);
+	for (int i = 0; i < state->table->natts; i++)
+	{
+		const TopicColumn *column = &state->table->columns[i];
+
+		if (OidIsValid(column->type) && column->metadata != META_NONE && column->metadata != META_TOPIC &&
+			!bms_is_member(column->attnum - FirstLowInvalidHeapAttributeNumber, state->updated))
+			slot->tts_isnull[i] = true;
+	}
+}
+
 TupleTableSlot *
 topicExecForeignUpdate(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot, TupleTableSlot *planSlot)
 {
@@ -405,7 +422,7 @@ topicExecForeignUpdate(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
 
 	if (!take_origin(state, planSlot, &origin))
 		return NULL;
-	slot_getallattrs(slot);
+	forget_metadata(state, slot);
 	if (state->key_may_change && !key_is_same(state, &origin, slot))
 	{
 		row_encode_start(state->encoder, &record);
