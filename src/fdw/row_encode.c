@@ -128,6 +128,8 @@ raise_metadata_error(RowEncoder *encoder)
 	MemoryContextSwitchTo(encoder->scratch);
 	cause = CopyErrorData();
 	FlushErrorState();
+	/* a primary text becomes a sentence */
+	cause->message[0] = pg_toupper((unsigned char) cause->message[0]);
 	ereport(ERROR,
 			(errcode(cause->sqlerrcode),
 			 errmsg("cannot write column \"%s\" of foreign table \"%s\"", encoder->column->name, encoder->table->name),

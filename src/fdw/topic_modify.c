@@ -65,27 +65,29 @@ static planner_hook_type previous_planner_hook;
  * ------------------------------------------------------------------------ */
 
 static void
-refuse_on_conflict(const char *name)
+refuse_on_conflict(Relation rel)
 {
+	const TopicTable *table = topic_table_get(rel);
+
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("INSERT with ON CONFLICT is not supported on foreign table \"%s\"", name),
-			 errhint("INSERT into an upsert topic is an upsert already: the last message of a key counts.")));
+			 errmsg("INSERT with ON CONFLICT is not supported on foreign table \"%s\"", table->name),
+			 table->upsert ?
+			 errhint("INSERT into an upsert topic is an upsert already: the last message of a key counts.") :
+			 errhint("Nothing conflicts there: every INSERT adds a message.")));
 }
 
 static void
 check_on_conflict(const Query *query)
 {
 	RangeTblEntry *rte;
-	Relation	rel;
 
 	if (query->commandType != CMD_INSERT || query->onConflict == NULL)
 		return;
 	rte = rt_fetch(query->resultRelation, query->rtable);
 	if (rte->relkind != RELKIND_FOREIGN_TABLE || !topic_table_is_ours(rte->relid))
 		return;
-	rel = table_open(rte->relid, NoLock);
-	refuse_on_conflict(RelationGetRelationName(rel));
+	refuse_on_conflict(table_open(rte->relid, NoLock));
 }
 
 /*
@@ -160,7 +162,7 @@ topicPlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelatio
 	TopicTable *table = topic_table_get(rel);
 
 	if (plan->onConflictAction != ONCONFLICT_NONE)
-		refuse_on_conflict(table->name);
+		refuse_on_conflict(rel);
 	/* formats that only read say so here, before the executor does in other words */
 	(void) change_encoder_create(table);
 	table_close(rel, NoLock);
@@ -296,7 +298,7 @@ topicBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rri)
 	const ModifyTable *plan = (const ModifyTable *) mtstate->ps.plan;	/* NULL: COPY */
 
 	if (plan != NULL && plan->onConflictAction != ONCONFLICT_NONE)
-		refuse_on_conflict(RelationGetRelationName(rri->ri_RelationDesc));
+		refuse_on_conflict(rri->ri_RelationDesc);
 	/* rows move to a table whose own rows are updated by the same statement */
 	if (rri->ri_FdwState != NULL)
 		((TopicModifyState *) rri->ri_FdwState)->users++;
