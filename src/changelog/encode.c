@@ -193,8 +193,8 @@ raise_in_house_form(ChangeEncoder *encoder, MemoryContext context, const Datum *
 			(errcode(edata->sqlerrcode),
 			 column ? errmsg("cannot write column \"%s\" of foreign table \"%s\"", column, encoder->table->name)
 			 : errmsg("cannot write a row of foreign table \"%s\"", encoder->table->name),
-			 key ? errdetail("%s%s Key: %s.", edata->message, full_stop(edata->message), key)
-			 : errdetail("%s%s", edata->message, full_stop(edata->message)),
+			 key ? errdetail("Topic \"%s\", key %s: %s%s", encoder->table->topic, key, edata->message, full_stop(edata->message))
+			 : errdetail("Topic \"%s\": %s%s", encoder->table->topic, edata->message, full_stop(edata->message)),
 			 edata->hint ? errhint("%s", edata->hint) : 0));
 }
 

@@ -62,16 +62,24 @@ struct ValueInput
 
 /* === Settings =============================================================== */
 
+/* Zones live as long as the process; most often the last one is asked for again. */
 static pg_tz *
 time_zone_get(const char *name)
 {
-	pg_tz	   *zone = pg_tzset(name);
+	static char last_name[TZ_STRLEN_MAX + 1];
+	static pg_tz *last = NULL;
+	pg_tz	   *zone;
 
+	if (last && strcmp(name, last_name) == 0)
+		return last;
+	zone = pg_tzset(name);
 	if (zone == NULL || !pg_tz_acceptable(zone))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("time zone \"%s\" not recognized", name),
 				 errhint("pg_timezone_names lists the known names.")));
+	if (strlcpy(last_name, name, sizeof(last_name)) < sizeof(last_name))
+		last = zone;
 	return zone;
 }
 

@@ -162,7 +162,7 @@ typedef struct Digits
 	int			point;
 } Digits;
 
-/* "123.45", "1.2e-07", "5" -> digits; signs are not looked at */
+/* "123.45", "1.2e-07", "5" -> digits; 'text' has no sign and need not end with a NUL */
 static void
 digits_read(const char *text, int len, Digits *result)
 {
@@ -188,7 +188,14 @@ digits_read(const char *text, int len, Digits *result)
 		}
 	}
 	if (p < end)
-		result->point += atoi(p + 1);
+	{
+		bool		minus = p[1] == '-';
+		int			exponent = 0;
+
+		for (p += 2; p < end; p++)
+			exponent = exponent * 10 + (*p - '0');
+		result->point += minus ? -exponent : exponent;
+	}
 	while (result->n > 0 && result->digits[result->n - 1] == '0')
 		result->n--;
 }
