@@ -343,22 +343,22 @@ kafka_job_wait(KafkaClient *client, int64 timeout_ms, bool (*enough) (KafkaClien
 }
 
 /*
- * The same for a job of metadata and offsets, at most the configured timeout.
- * Raises the error of the job as a whole; errors of single topics are in
+ * The same for a job of metadata and offsets.  Raises the error of the job as a whole; errors of single topics are in
  * topic_err.
  */
 void
-kafka_job_run(KafkaClient *client)
+kafka_job_run(KafkaClient *client, int timeout_ms)
 {
 	KafkaJob   *job = client->job;
 	rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR__TIMED_OUT;
 	const char *topic = job->ntopics > 0 ? job->topics[0] : NULL;
 
-	if (kafka_job_wait(client, client->timeout_ms, NULL))
+	if (kafka_job_wait(client, timeout_ms, NULL))
 	{
 		err = job->err;
 		topic = job->err_topic >= 0 && job->err_topic < job->ntopics ? job->topics[job->err_topic] : NULL;
 	}
+	client->waited_ms = timeout_ms;
 	if (err != RD_KAFKA_RESP_ERR_NO_ERROR)
 		kafka_raise(client, err, topic, -1, -1, NULL);
 }

@@ -467,6 +467,7 @@ kafka_client_open(KafkaClient *client, const KafkaConfig *config, const KafkaHan
 	pool_init();
 	client->server_name = MemoryContextStrdup(client->owner, config->server_name);
 	client->timeout_ms = config->timeout_ms;
+	client->waited_ms = config->timeout_ms;
 
 	client->handle = key->transactional ? NULL : pool_take(key);
 	if (client->handle == NULL)

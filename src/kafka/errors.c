@@ -157,7 +157,7 @@ kafka_raise(KafkaClient *client, rd_kafka_resp_err_t err, const char *topic,
 	if (kafka_error_passes(err))
 		ereport(ERROR,
 				(errcode(ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION),
-				 errmsg("Kafka server \"%s\" did not answer within %d ms", server, client->timeout_ms),
+				 errmsg("Kafka server \"%s\" did not answer within %d ms", server, client->waited_ms),
 				 errdetail("%s", place(topic, partition, offset, last[0] ? last : text)),
 				 errhint("Check bootstrap_servers of the server, and that the brokers run and can be reached from here.")));
 
@@ -237,10 +237,11 @@ kafka_raise_write(KafkaClient *client, rd_kafka_resp_err_t err, const char *topi
 		case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("message of %zu bytes, or its batch, is too large for topic \"%s\"", size, topic ? topic : ""),
+					 size > 0 ? errmsg("message of %zu bytes is too large for topic \"%s\"", size, topic ? topic : "") :
+					 errmsg("batch of messages is too large for topic \"%s\"", topic ? topic : ""),
 					 errdetail("%s", place(topic, partition, -1, text)),
-					 errhint("The limits are \"max.message.bytes\" of the topic and \"message.max.bytes\" of the foreign server.  "
-							 "Where a single message is below them, set \"batch.size\" of the server to less than the topic's limit.")));
+					 size > 0 ? errhint("The limits are \"max.message.bytes\" of the topic and \"message.max.bytes\" of the foreign server.") :
+					 errhint("If no single message exceeds \"max.message.bytes\" of the topic, set \"batch.size\" of the foreign server to less than that.")));
 			break;
 
 		case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:

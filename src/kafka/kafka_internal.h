@@ -143,7 +143,8 @@ typedef struct KafkaClient
 	KafkaJob   *job;			/* running, or its results in use */
 
 	char	   *server_name;
-	int			timeout_ms;
+	int			timeout_ms;		/* how long the broker may take to answer */
+	int			waited_ms;		/* what "did not answer within" tells */
 
 	void		(*release) (struct KafkaClient *client);
 	/* messages of a delivery report, which it need not free; NULL: none come */
@@ -216,7 +217,7 @@ extern bool kafka_thread_start(void *(*run) (void *), void *arg);
 extern KafkaJob *kafka_job_new(KafkaClient *client);
 extern void kafka_job_topic(KafkaJob *job, const char *topic);
 extern bool kafka_job_wait(KafkaClient *client, int64 timeout_ms, bool (*enough) (KafkaClient *client));
-extern void kafka_job_run(KafkaClient *client);
+extern void kafka_job_run(KafkaClient *client, int timeout_ms);
 extern void kafka_job_end(KafkaClient *client);
 extern bool kafka_job_out_of_time(KafkaJob *job);
 extern int	kafka_job_attempt_ms(KafkaJob *job, int64 begun);

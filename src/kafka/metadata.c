@@ -85,7 +85,7 @@ kafka_check_partitions(KafkaConsumer *consumer, int n, const KafkaRange *ranges)
 	}
 	if (job != NULL)
 	{
-		kafka_job_run(&consumer->client);
+		kafka_job_run(&consumer->client, consumer->client.timeout_ms);
 		learn_topics(consumer, job);
 		kafka_job_end(&consumer->client);
 	}
@@ -99,7 +99,7 @@ kafka_partition_count(KafkaConsumer *consumer, const char *topic, bool missing_o
 	int			partitions;
 
 	kafka_job_topic(job, topic);
-	kafka_job_run(&consumer->client);
+	kafka_job_run(&consumer->client, consumer->client.timeout_ms);
 	if (missing_ok && (job->topic_err[0] == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
 					   job->topic_err[0] == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC))
 		partitions = -1;
@@ -160,7 +160,7 @@ kafka_query_offsets(KafkaConsumer *consumer, int n, const KafkaRange *ranges, in
 	if (low)
 		job->lists[i_low = job->nlists++] = offset_list(n, ranges, NULL, RD_KAFKA_OFFSET_BEGINNING);
 
-	kafka_job_run(&consumer->client);
+	kafka_job_run(&consumer->client, consumer->client.timeout_ms);
 	learn_topics(consumer, job);
 	check_ranges(consumer, n, ranges);
 	for (int i = 0; i < n; i++)
@@ -189,7 +189,7 @@ kafka_offsets_for_times(KafkaConsumer *consumer, int n, const KafkaRange *ranges
 	/* where no message is as young as that, the answer is -1: take the end */
 	job->lists[job->nlists++] = offset_list(n, ranges, NULL, RD_KAFKA_OFFSET_END);
 
-	kafka_job_run(&consumer->client);
+	kafka_job_run(&consumer->client, consumer->client.timeout_ms);
 	learn_topics(consumer, job);
 	check_ranges(consumer, n, ranges);
 	for (int i = 0; i < n; i++)
@@ -215,7 +215,7 @@ kafka_list_topics(KafkaConsumer *consumer, int *ntopics)
 	int			n = 0;
 
 	job->all_topics = true;
-	kafka_job_run(&consumer->client);
+	kafka_job_run(&consumer->client, consumer->client.timeout_ms);
 	names = palloc((job->metadata->topic_cnt + 1) * sizeof(char *));
 	for (int i = 0; i < job->metadata->topic_cnt; i++)
 	{

@@ -22,9 +22,6 @@
 /* Reports are taken in after that many messages: often enough to free the queue. */
 #define SERVE_EVERY 1000
 
-/* Messages expire up to a second late, and a little later the report is here. */
-#define EXPIRY_SLACK_MS 3000
-
 /* --- acquire and release ---------------------------------------------------- */
 
 static void take_reports(KafkaClient *client, rd_kafka_event_t *event);
@@ -143,14 +140,14 @@ set_partitions(KafkaTopic *topic, int partitions)
 	topic->known_until = kafka_now_ms() + PARTITIONS_KNOWN_MS;
 }
 
-/* Ask the broker how many partitions there are. */
+/* Ask the broker how many partitions there are; no longer than messages may wait. */
 static void
 refresh_topic(KafkaProducer *producer, KafkaTopic *topic)
 {
 	KafkaJob   *job = kafka_job_new(&producer->client);
 
 	kafka_job_topic(job, topic->name);
-	kafka_job_run(&producer->client);
+	kafka_job_run(&producer->client, Min(producer->client.timeout_ms, producer->message_timeout_ms));
 	if (job->topic_err[0] != RD_KAFKA_RESP_ERR_NO_ERROR)
 		kafka_raise_write(&producer->client, job->topic_err[0], topic->name, -1, 0, NULL);
 	set_partitions(topic, job->partitions[0]);
@@ -321,23 +318,25 @@ kafka_raise_failure(KafkaProducer *producer)
 		raise_not_acknowledged(producer, failure->topic, failure->partition, failure->count,
 							   producer->message_timeout_ms);
 
-	text = psprintf("%s; %s of the last messages were lost%s", failure->text,
-					failure->count == 1 ? "1" : psprintf(INT64_FORMAT, failure->count),
-					failure->maybe_written ? ", some may have arrived" : "");
-	kafka_raise_write(&producer->client, failure->err, topic, failure->partition, failure->size, text);
+	/* a batch fails as a whole: which of its messages is to blame is not known */
+	if (failure->count == 1)
+		kafka_raise_write(&producer->client, failure->err, topic, failure->partition, failure->size, failure->text);
+	text = psprintf("%s (" INT64_FORMAT " messages%s)", failure->text, failure->count,
+					failure->maybe_written ? ", of which some may have arrived" : "");
+	kafka_raise_write(&producer->client, failure->err, topic, failure->partition, 0, text);
 }
 
 /* --- producing -------------------------------------------------------------- */
 
 /*
- * Wait until something of the full queue has been acknowledged.  Messages expire
- * by themselves, so that this ends; the limit is for a library that forgets to.
+ * Wait until something of the full queue has been acknowledged, at most as long
+ * as messages live.  (The library notices up to a second late that they expired.)
  */
 static void
 wait_for_room(KafkaProducer *producer)
 {
 	KafkaHandle *handle = producer->client.handle;
-	int64		deadline = kafka_now_ms() + producer->message_timeout_ms + EXPIRY_SLACK_MS;
+	int64		deadline = kafka_now_ms() + producer->message_timeout_ms;
 	int			full = rd_kafka_outq_len(handle->rk);
 
 	for (;;)
