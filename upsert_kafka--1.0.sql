@@ -30,6 +30,10 @@ AS 'MODULE_PATHNAME', 'upsert_kafka_last_written' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION last_written() IS
 	'where the messages of this session''s last transaction that has written to topics end: topic:partition:next_offset,..';
 
+CREATE FUNCTION version(OUT library text, OUT librdkafka text, OUT features text) RETURNS record
+AS 'MODULE_PATHNAME', 'upsert_kafka_version' LANGUAGE C STABLE PARALLEL SAFE;
+COMMENT ON FUNCTION @extschema@.version() IS 'versions of this library and of its Kafka client, and what the client was built with';
+
 -- === dry runs (src/changelog) ==================================================
 
 CREATE FUNCTION decode("table" anyelement, key bytea, value bytea) RETURNS SETOF anyelement

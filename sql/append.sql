@@ -179,4 +179,12 @@ COPY many (n) FROM stdin;
 1
 \.
 
+-- === a bad message counts when its row is reached ===
+-- what LIMIT leaves unread is not looked at, wherever batches end
+\! test/kt create regress_append_limit -p 1 --fresh
+\! printf '%s\n' 'a|{"v":1}' 'a|{"v":2}' 'a|{"v":"x"}' 'a|{"v":4}' | test/kt produce regress_append_limit
+CREATE FOREIGN TABLE few (v int) SERVER append_kafka OPTIONS (connector 'kafka', topic 'regress_append_limit', value_format 'json');
+SELECT * FROM few LIMIT 2;
+SELECT * FROM few;
+
 DROP SERVER append_kafka CASCADE;

@@ -62,7 +62,6 @@ ALTER FOREIGN TABLE warn_raw ALTER COLUMN ts TYPE timestamptz(3);
 ALTER FOREIGN TABLE warn_raw ADD COLUMN h json OPTIONS (metadata 'headers');
 CREATE TYPE warn_header AS (name text, value text);
 ALTER FOREIGN TABLE warn_raw ALTER COLUMN h TYPE warn_header[];
-ALTER TYPE warn_header ALTER ATTRIBUTE value TYPE bytea CASCADE;
 CREATE TYPE warn_header2 AS (name text, value bytea);
 ALTER FOREIGN TABLE warn_raw ALTER COLUMN h TYPE warn_header2[];
 -- a key must have an order

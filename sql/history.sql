@@ -120,6 +120,10 @@ INSERT INTO orders VALUES (1, 'Euro', '2026-01-01 10:30+00'), (2, 'Euro', '2026-
 UPDATE orders o SET rate = r.rate FROM rates_history r WHERE r.currency = o.currency AND r.system_time @> o.order_time;
 SELECT id, rate FROM orders ORDER BY 1;
 SELECT o.id, r.rate FROM orders o JOIN rates_history r ON r.currency = o.currency AND r.system_time @> o.order_time ORDER BY 1 FOR UPDATE OF o;
+-- a branch of UNION ALL
+SELECT o.id, u.* FROM orders o, LATERAL (
+	SELECT r.rate, r.system_time FROM rates_history r WHERE r.currency = o.currency AND r.system_time @> o.order_time
+	UNION ALL SELECT -1, NULL) u ORDER BY 1, 2;
 -- the row as a whole
 SELECT h FROM rates_history h WHERE currency = 'Euro' AND system_time @> timestamptz '2026-01-01 11:30+00';
 -- it is read only

@@ -118,6 +118,9 @@ SELECT setseed(0.42);
 SELECT fill(12, 600, 40);
 INSERT INTO moments SELECT '2026-01-01'::timestamptz + i * interval '4 minutes' FROM generate_series(-1, 11) i;
 SELECT compare();
+-- many keys of few boundaries: how a history ends
+SELECT fill(120, 500, 40);
+SELECT compare();
 -- one key that a snapshot has to jump over and into, beside short ones
 SELECT fill(2, 1500, 2000);
 SELECT count(*) > 400 AS long FROM t__versions WHERE a = 'k0' AND b = 0;

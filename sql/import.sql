@@ -14,26 +14,26 @@ CREATE VIEW proposed_table AS
 	  JOIN pg_class c ON c.oid = ftrelid WHERE c.relnamespace = 'imp'::regnamespace ORDER BY c.relname;
 
 -- every kind of member: types that fit all values of the sample, in the order of the message
-\! kt create import_kinds -p 2 --fresh
-\! printf '%s\n' '[p=0] {"id": 1}|{"id": 1, "n": 1, "price": 10, "big": 9223372036854775808, "ok": true, "at": "2026-01-31T12:00:00Z", "local": "2026-01-31 12:00:00.5", "day": "2026-01-31", "mixed": 1, "tags": ["a"], "none": null, "Odd name": "x"}' '[p=1] {"id": 2}|{"n": -2, "price": 1.50, "big": 1, "ok": false, "at": "2026-01-31T12:00:00.25+01:00", "local": "2026-02-28T00:00", "day": "2025-12-24", "mixed": "one", "tags": {"a": 1}, "late": "2026-13-01"}' '[p=1] {"id": 2}|∅' | kt produce import_kinds
+\! test/kt create import_kinds -p 2 --fresh
+\! printf '%s\n' '[p=0] {"id": 1}|{"id": 1, "n": 1, "price": 10, "big": 9223372036854775808, "ok": true, "at": "2026-01-31T12:00:00Z", "local": "2026-01-31 12:00:00.5", "day": "2026-01-31", "mixed": 1, "tags": ["a"], "none": null, "Odd name": "x"}' '[p=1] {"id": 2}|{"n": -2, "price": 1.50, "big": 1, "ok": false, "at": "2026-01-31T12:00:00.25+01:00", "local": "2026-02-28T00:00", "day": "2025-12-24", "mixed": "one", "tags": {"a": 1}, "late": "2026-13-01"}' '[p=1] {"id": 2}|∅' | test/kt produce import_kinds
 
 -- keys that are text, values that are JSON; one value has a member called key
-\! kt create import_text_key --fresh
-\! printf '%s\n' 'a|{"key": 1, "v": "x"}' 'b|{"key": 2, "v": "y"}' | kt produce import_text_key
+\! test/kt create import_text_key --fresh
+\! printf '%s\n' 'a|{"key": 1, "v": "x"}' 'b|{"key": 2, "v": "y"}' | test/kt produce import_text_key
 -- no keys: rows of an append topic
-\! kt create import_log --fresh
-\! printf '%s\n' 'first line' 'second line' | kt produce import_log -k ''
+\! test/kt create import_log --fresh
+\! printf '%s\n' 'first line' 'second line' | test/kt produce import_log -k ''
 -- bytes that are no text
-\! kt create import_bytes --fresh
-\! printf '%s\n' "x'00000001'|x'ff00'" | kt produce import_bytes
+\! test/kt create import_bytes --fresh
+\! printf '%s\n' "x'00000001'|x'ff00'" | test/kt produce import_bytes
 -- only some messages have keys; not every value is an object
-\! kt create import_some --fresh
-\! printf '%s\n' 'a|{"v": 1}' '∅|[1, 2]' | kt produce import_some
+\! test/kt create import_some --fresh
+\! printf '%s\n' 'a|{"v": 1}' '∅|[1, 2]' | test/kt produce import_some
 -- nothing at all
-\! kt create import_empty --fresh
+\! test/kt create import_empty --fresh
 -- names that need quotes, are too long for PostgreSQL, or that no column could have
-\! kt create import.Names-1 --fresh
-\! printf '%s\n' 'a|{"select": 1, "it'"'"'s \"q\"": 2, "": 3, "nul\u0000": 4, "a_name_that_is_much_longer_than_the_sixty_three_bytes_of_an_identifier": 5, "a_name_that_is_much_longer_than_the_sixty_three_bytes_of_an_ident": 6}' | kt produce import.Names-1
+\! test/kt create import.Names-1 --fresh
+\! printf '%s\n' 'a|{"select": 1, "it'"'"'s \"q\"": 2, "": 3, "nul\u0000": 4, "a_name_that_is_much_longer_than_the_sixty_three_bytes_of_an_identifier": 5, "a_name_that_is_much_longer_than_the_sixty_three_bytes_of_an_ident": 6}' | test/kt produce import.Names-1
 
 IMPORT FOREIGN SCHEMA topics LIMIT TO (import_kinds, import_text_key, import_log, import_bytes, import_some, import_empty, "import.Names-1")
 	FROM SERVER imp INTO imp;
@@ -86,4 +86,4 @@ SET client_min_messages = warning;
 DROP SCHEMA imp CASCADE;
 DROP SERVER imp CASCADE;
 DROP SERVER imp_down CASCADE;
-\! for t in kinds text_key log bytes some empty; do kt delete import_$t; done; kt delete import.Names-1
+\! for t in kinds text_key log bytes some empty; do kt delete import_$t; done; test/kt delete import.Names-1

@@ -19,3 +19,6 @@ SELECT p.oid::regprocedure AS definer_function_without_search_path
 
 -- what is defined twice is refused
 CREATE EXTENSION upsert_kafka;
+
+-- what is built in: the client and its codecs (H07)
+SELECT library, librdkafka ~ '^\d+\.\d+\.\d+' AS "librdkafka is told", features LIKE '%gzip%' AS "with gzip" FROM upsert_kafka.version();

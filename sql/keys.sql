@@ -41,10 +41,6 @@ SELECT k, v FROM keys_text ORDER BY v;
 CREATE FOREIGN TABLE keys_char (k char(3) OPTIONS (key 'true') COLLATE "C", v text) SERVER keys
 	OPTIONS (connector 'upsert-kafka', topic 'keys_text', key_format 'json', value_format 'json');
 SELECT k, v FROM keys_char ORDER BY v;
-CREATE COLLATION keys_nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-CREATE FOREIGN TABLE keys_nocase (k text OPTIONS (key 'true') COLLATE keys_nocase, v text) SERVER keys
-	OPTIONS (connector 'upsert-kafka', topic 'keys_text', key_format 'json', value_format 'json');
-SELECT v FROM keys_nocase ORDER BY v;
 
 -- === types that can be sorted, but not hashed ===================================
 \! test/kt create keys_bit --fresh
@@ -55,5 +51,4 @@ SELECT * FROM keys_bit;
 
 \set VERBOSITY terse
 DROP SERVER keys CASCADE;
-DROP COLLATION keys_nocase;
 \! for t in keys_spelling keys_numeric keys_text keys_bit; do test/kt delete $t; done

@@ -1,7 +1,7 @@
 -- === rebuild: read the topic anew, with what it no longer holds kept ===
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
-\getenv broker BROKER
+\set broker `echo ${BROKER:-127.0.0.1:9092}`
 \! test/kt create regress_rebuild -p 2 --fresh
 CREATE SCHEMA rebuild;
 SET search_path = rebuild;

@@ -20,6 +20,10 @@ typedef struct Change
 	int64		offset;
 	int64		timestamp;		/* Kafka's, ms */
 	int64		event_time;		/* TimestampTz; filled in by apply, not by the decoder */
+	bool		bare;			/* filled in by apply: a delete that has no time of its own
+								 * in a topic whose deletes have one */
+	const Bitmapset *unchanged; /* indexes of columns that are NULL since the message
+								 * does not hold their value: they keep the row's */
 	Datum	   *values;			/* TopicTable.natts of them, attnum - 1 */
 	bool	   *isnull;
 } Change;
@@ -79,15 +83,21 @@ extern ChangeDecoder *change_decoder_create(const TopicTable *table, const Bitma
 #define CHANGE_WANT_NOTHING \
 	bms_make_singleton(TableOidAttributeNumber - FirstLowInvalidHeapAttributeNumber)
 
+/*
+ * From here on changes say by 'unchanged' what their messages did not hold; otherwise
+ * such columns are just NULL, and the first one raises a WARNING.
+ */
+extern void change_decoder_tell_unchanged(ChangeDecoder *decoder);
+
 extern ChangeBatch *change_batch_create(MemoryContext parent);
 extern void change_batch_reset(ChangeBatch *batch);
 
 /*
  * Decode records[0 .. n) and append to batch.  Upsert tables: a null value is
- * ROW_DELETE with only key (and metadata) columns set; key columns come from the key
+ * ROW_DELETE with only key and metadata columns set; key columns come from the key
  * (case X05) and are never NULL (23502, case X01).  Append tables: every row is
  * ROW_INSERT, unless the format tells row kinds; a null key or value leaves its
- * columns NULL.  DECODE_STOP and DECODE_SKIP use internal subtransactions, one per
+ * columns NULL.  Formats that tell row kinds may give no row, or two.  DECODE_STOP and DECODE_SKIP use internal subtransactions, one per
  * run of good messages.  Interruptible.
  *
  * What is in the batch holds after an ERROR of a later message, too.  Texts that are

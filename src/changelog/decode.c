@@ -46,6 +46,8 @@ struct ChangeDecoder
 	Decoder    *value;
 	ValueUse	value_use;
 	bool		has_kinds;		/* the value's format tells row kinds */
+	bool		tell_unchanged;
+	bool		warned;			/* of a value that the messages do not hold */
 	int			nmetadata;
 	MetadataColumn *metadata;
 	int			nshared;		/* indexes of columns that all rows of a message */
@@ -127,14 +129,39 @@ set_row_kind(ChangeDecoder *decoder, RowKind kind)
 	}
 }
 
+/* Columns of the row at hand that keep their value: for who asks, or a warning. */
+static Bitmapset *
+take_unchanged(ChangeDecoder *decoder)
+{
+	Bitmapset  *unchanged = decoder->sink.unchanged;
+	const TopicTable *table = decoder->table;
+	int			first = bms_next_member(unchanged, -1);
+
+	decoder->sink.unchanged = NULL;
+	if (decoder->tell_unchanged)
+		return unchanged;
+	if (!decoder->warned)
+		ereport(WARNING,
+				(errmsg("column \"%s\" of foreign table \"%s\" is null where the topic does not hold its value",
+						table->columns[first].name, table->name),
+				 errdetail("The first such message is partition %d, offset %lld: the value did not change, and the source did not send it again.",
+						   decoder->record->partition, (long long) decoder->record->offset),
+				 errhint("A maintained table keeps the value that the row had.")));
+	decoder->warned = true;
+	return NULL;
+}
+
 static void
 append_row(ChangeDecoder *decoder, RowKind kind)
 {
 	ChangeBatch *batch = decoder->batch;
 	const KafkaRecord *record = decoder->record;
+	const Bitmapset *unchanged = NULL;
 	Change	   *change;
 
 	set_row_kind(decoder, kind);
+	if (unlikely(decoder->sink.unchanged != NULL))
+		unchanged = take_unchanged(decoder);
 	if (batch == NULL)
 	{
 		decoder->kind = kind;
@@ -162,6 +189,7 @@ append_row(ChangeDecoder *decoder, RowKind kind)
 	change->timestamp = record->timestamp;
 	change->values = decoder->sink.values;
 	change->isnull = decoder->sink.isnull;
+	change->unchanged = unchanged;
 	keep_row(batch);
 }
 
@@ -220,7 +248,25 @@ emit_value(RowSink *sink, RowKind kind)
 	}
 }
 
-static void
+/*
+ * Before a key is refused: is the message about something else than a row of the
+ * table?  Then its key is as well.
+ */
+static bool
+tells_no_row(ChangeDecoder *decoder, const KafkaRecord *record)
+{
+	bool		result;
+
+	if (!decoder->has_kinds || record->value == NULL || decoder->table->value_format->has_row == NULL)
+		return false;
+	decoder->in_key = false;
+	result = !decoder->table->value_format->has_row(decoder->value, record->value, record->value_len);
+	decoder->in_key = true;
+	return result;
+}
+
+/* False: the message is to be passed by. */
+static bool
 decode_key(ChangeDecoder *decoder, const KafkaRecord *record)
 {
 	const TopicTable *table = decoder->table;
@@ -230,11 +276,13 @@ decode_key(ChangeDecoder *decoder, const KafkaRecord *record)
 	sink->column = NULL;
 	if (record->key == NULL)
 	{
-		if (table->upsert)
-			ereport(ERROR,
-					(errcode(ERRCODE_NOT_NULL_VIOLATION),
-					 errmsg("the message has no key")));
-		return;
+		if (!table->upsert)
+			return true;
+		if (tells_no_row(decoder, record))
+			return false;
+		ereport(ERROR,
+				(errcode(ERRCODE_NOT_NULL_VIOLATION),
+				 errmsg("the message has no key")));
 	}
 
 	decoder->nrows = 0;
@@ -252,11 +300,14 @@ decode_key(ChangeDecoder *decoder, const KafkaRecord *record)
 
 		if (!sink->isnull[column->attnum - 1])
 			continue;
+		if (tells_no_row(decoder, record))
+			return false;
 		sink->column = column->name;
 		ereport(ERROR,
 				(errcode(ERRCODE_NOT_NULL_VIOLATION),
 				 errmsg("field \"%s\" of the key is missing or null", column->field)));
 	}
+	return true;
 }
 
 static void
@@ -314,12 +365,12 @@ decode_message(ChangeDecoder *decoder, const KafkaRecord *record)
 	decoder->record = record;
 	decoder->key_known = false;
 	next_row(decoder);
-	if (decoder->key)
+	decoder->sink.unchanged = NULL;
+	if (decoder->key == NULL || decode_key(decoder, record))
 	{
-		decode_key(decoder, record);
-		decoder->key_known = record->key != NULL;
+		decoder->key_known = decoder->key != NULL && record->key != NULL;
+		decode_value(decoder, record);
 	}
-	decode_value(decoder, record);
 	decoder->batch->nrecords++;
 }
 
@@ -488,10 +539,11 @@ run(ChangeDecoder *decoder, RunKind kind, const KafkaRecord *records, int n, int
 		case RUN_KEY:
 			decoder->record = records;
 			decoder->key_known = false;
-			decode_key(decoder, records);
+			(void) decode_key(decoder, records);
 			break;
 		case RUN_VALUE:
 			decoder->record = records;
+			decoder->sink.unchanged = NULL;
 			decode_value(decoder, records);
 			break;
 	}
@@ -682,6 +734,9 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	spec.columns = columns;
 	spec.options = options;
 	spec.is_key = is_key;
+	spec.has_key = table->nkeys > 0;
+	spec.upsert = table->upsert;
+	spec.connect = is_key && table->value_format->connect;
 	spec.time_zone = table->time_zone;
 	decoder = format->create(&spec);
 	decoder->routine = format;
@@ -699,6 +754,7 @@ add_column(FormatColumn *columns, int *n, const TopicColumn *column)
 	result->type = column->type;
 	result->typmod = column->typmod;
 	result->collation = column->collation;
+	result->is_metadata = column->metadata == META_FORMAT;
 }
 
 ChangeDecoder *
@@ -731,7 +787,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 		}
 		else if (!is_wanted(wanted, column->attnum))
 			continue;
-		else if (column->metadata != META_NONE)
+		else if (column->metadata != META_NONE && column->metadata != META_FORMAT)
 		{
 			MetadataColumn *metadata = &decoder->metadata[decoder->nmetadata++];
 
@@ -755,4 +811,10 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 	if (decoder->value_use != VALUE_UNUSED)
 		decoder->value = create_decoder(table, table->value_format, table->value_options, false, nvalues, values);
 	return decoder;
+}
+
+void
+change_decoder_tell_unchanged(ChangeDecoder *decoder)
+{
+	decoder->tell_unchanged = true;
 }

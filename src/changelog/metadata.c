@@ -157,32 +157,12 @@ read_raw(MetadataReader *reader, const char *bytes, Size len, bool *isnull)
 static Datum
 read_timestamp(MetadataReader *reader, int64 ms, bool *isnull)
 {
-	const int64 epoch = (int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
-	TimestampTz result;
-
 	if (ms < 0)
 	{
 		*isnull = true;
 		return (Datum) 0;
 	}
-	if (pg_mul_s64_overflow(ms, 1000, &result) || pg_sub_s64_overflow(result, epoch, &result) ||
-		!IS_VALID_TIMESTAMP(result))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("timestamp out of range: %lld ms", (long long) ms)));
-	if (reader->type == TIMESTAMPOID)
-	{
-		struct pg_tm tm;
-		fsec_t		fsec;
-		int			tz;
-
-		if (timestamp2tm(result, &tz, &tm, &fsec, NULL, reader->time_zone) != 0 ||
-			tm2timestamp(&tm, fsec, NULL, &result) != 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-					 errmsg("timestamp out of range: %lld ms", (long long) ms)));
-	}
-	return TimestampTzGetDatum(result);
+	return epoch_millis_datum(ms, reader->type, reader->time_zone);
 }
 
 /* ------------------------------------------------------------------------
@@ -320,6 +300,7 @@ metadata_read(MetadataReader *reader, const KafkaRecord *record, bool *isnull)
 		case META_RAW_VALUE:
 			return read_raw(reader, record->value, record->value_len, isnull);
 		case META_ROW_KIND:
+		case META_FORMAT:
 		case META_NONE:
 			break;
 	}

@@ -238,6 +238,34 @@ window_add(const PendingRecord *record)
 
 /* ---- the commit ---------------------------------------------------------- */
 
+/*
+ * Are all topics and partitions there?  What is refused then was not sent by half.
+ */
+static void
+check_targets(int64 end)
+{
+	PendingTarget *target;
+	bool		doubtful = false;
+	int64		position = 0;
+	PendingRecord record;
+
+	for (int i = 0; (target = pending_target(i)) != NULL; i++)
+	{
+		/* all of its records may have been undone */
+		if (target->first >= 0 &&
+			target->max_partition >= kafka_producer_partitions(sender_of(target)->producer, target->topic))
+			doubtful = true;
+	}
+	while (doubtful && pending_fetch(&position, end, &record))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (record.out.partition >= 0)
+			kafka_producer_check_partition(sender_of(record.target)->producer, record.out.topic,
+										   record.out.partition);
+		pending_record_free(&record);
+	}
+}
+
 static void
 send_all(int64 end)
 {
@@ -269,6 +297,7 @@ send_and_wait(void)
 
 	sending = palloc0(sizeof(Sending));
 	sending->cxt = cxt;
+	check_targets(pending_mark());
 	send_all(pending_mark());
 
 	/* statement_timeout is off by now: the limit is our own */

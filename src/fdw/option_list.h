@@ -19,6 +19,7 @@ typedef struct ColumnOptions
 	bool		key;
 	MetadataKind metadata;
 	const char *field;			/* NULL: not given */
+	const char *metadata_field; /* of META_FORMAT: the metadata's name */
 } ColumnOptions;
 
 extern void column_options_parse(List *options, ColumnOptions *column);
@@ -73,6 +74,6 @@ extern const char **format_option_names(const char *snake);
 extern char *format_option_value(const FormatOptionRef *ref);
 
 /* What metadata '...' calls it. */
-extern const char *metadata_name(MetadataKind kind);
+extern const char *metadata_name(const TopicColumn *column);
 
 #endif							/* UK_OPTION_LIST_H */

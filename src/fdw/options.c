@@ -26,6 +26,7 @@
 
 #define NAME_LENGTH_MAX	255		/* what varstr_levenshtein takes */
 #define TOPIC_NAME_MAX	249		/* Kafka's limit: the name is a directory's */
+#define FORMAT_METADATA_PREFIX	"value."	/* as in Flink */
 
 typedef enum OptionKeyword
 {
@@ -123,7 +124,7 @@ static const char *const startup_values[] = {"earliest-offset", "latest-offset",
 /* in the order of BoundedMode; "unbounded" first, since a scan ends anyway */
 static const char *const bounded_values[] = {"unbounded", "latest-offset", "timestamp", "specific-offsets", NULL};
 
-/* in the order of MetadataKind, META_NONE left out */
+/* in the order of MetadataKind, META_NONE left out and META_FORMAT, whose names are the formats' */
 static const char *const metadata_values[] = {
 	"topic", "partition", "offset", "timestamp", "timestamp-type", "headers",
 	"leader-epoch", "row_kind", "raw_key", "raw_value", NULL
@@ -727,12 +728,6 @@ table_options_parse(List *options, TopicTable *table)
 					stray_option(option_defs[j].name, _("An upsert topic is always read from its beginning; connector \"kafka\" reads a part of a topic."));
 			}
 		}
-		if (table->value_format->changelog || table->key_format->changelog)
-			ereport(ERROR,
-					(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
-					 errmsg("format \"%s\" cannot be used with connector \"upsert-kafka\"",
-							table->value_format->changelog ? table->value_format->name : table->key_format->name),
-					 errhint("The format tells row kinds by itself: use connector \"kafka\".")));
 	}
 	else
 	{
@@ -744,11 +739,12 @@ table_options_parse(List *options, TopicTable *table)
 			stray_option("sink_buffer_flush_interval", _("It needs connector \"upsert-kafka\"."));
 		if (given[OPT_TRUNCATABLE])
 			stray_option("truncatable", _("It needs connector \"upsert-kafka\"."));
-		if (table->key_format && table->key_format->changelog)
-			ereport(ERROR,
-					(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
-					 errmsg("format \"%s\" cannot be used for keys", table->key_format->name)));
 	}
+	if (table->key_format && table->key_format->changelog)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+				 errmsg("format \"%s\" cannot be used for keys", table->key_format->name),
+				 errhint("Use key_format \"json\": it reads the keys that are written beside such values, wrapped with their schema or not.")));
 	/* Flink's rule */
 	if ((table->window_rows > 0) != (table->window_ms > 0))
 		require_option(table->window_rows > 0 ? "sink_buffer_flush_interval" : "sink_buffer_flush_max_rows",
@@ -791,29 +787,76 @@ table_options_parse(List *options, TopicTable *table)
  * ------------------------------------------------------------------------ */
 
 const char *
-metadata_name(MetadataKind kind)
+metadata_name(const TopicColumn *column)
 {
-	Assert(kind != META_NONE);
-	return metadata_values[kind - 1];
+	Assert(column->metadata != META_NONE);
+	if (column->metadata == META_FORMAT)
+		return psprintf(FORMAT_METADATA_PREFIX "%s", column->field);
+	return metadata_values[column->metadata - 1];
 }
 
-static MetadataKind
-parse_metadata_option(const char *name, const char *value)
+/* What formats offer, as it is spelled in metadata '...'; NULL-terminated. */
+static const char **
+format_metadata_names(void)
 {
+	const char *const *formats = format_names();
+	const char **names = NULL;
+	int			n = 0;
+
+	for (int i = 0; formats[i]; i++)
+	{
+		for (const FormatMetadata *m = format_lookup(formats[i])->metadata; m && m->name; m++)
+		{
+			int			known = 0;
+			char	   *name = psprintf(FORMAT_METADATA_PREFIX "%s", m->name);
+
+			while (known < n && strcmp(names[known], name) != 0)
+				known++;
+			if (known < n)
+				continue;
+			names = names ? repalloc(names, sizeof(char *) * (n + 2)) : palloc(sizeof(char *) * 2);
+			names[n++] = name;
+		}
+	}
+	if (names == NULL)
+		names = palloc(sizeof(char *));
+	names[n] = NULL;
+	return names;
+}
+
+static void
+parse_metadata_option(const char *name, const char *value, ColumnOptions *column)
+{
+	const char **of_format = format_metadata_names();
 	int			i = word_index(value, metadata_values);
 	const char *closest;
 	StringInfoData hint;
 
 	if (i >= 0)
-		return (MetadataKind) (i + 1);
+	{
+		column->metadata = (MetadataKind) (i + 1);
+		return;
+	}
+	/* the table's list says which format it is, so topic_table.c sees whether it has it */
+	i = word_index(value, of_format);
+	if (i >= 0)
+	{
+		column->metadata = META_FORMAT;
+		column->metadata_field = of_format[i] + strlen(FORMAT_METADATA_PREFIX);
+		return;
+	}
 
 	initStringInfo(&hint);
 	closest = option_closest(value, metadata_values);
+	if (closest == NULL)
+		closest = option_closest(value, of_format);
 	if (closest)
 		appendStringInfo(&hint, _("Perhaps you meant \"%s\". "), closest);
 	appendStringInfoString(&hint, _("Metadata that a column can show is: "));
 	for (i = 0; metadata_values[i]; i++)
 		appendStringInfo(&hint, "%s%s", i ? ", " : "", metadata_values[i]);
+	for (i = 0; of_format[i]; i++)
+		appendStringInfo(&hint, ", %s", of_format[i]);
 	appendStringInfoChar(&hint, '.');
 	option_bad_value(name, value, hint.data);
 }
@@ -845,7 +888,7 @@ column_options_parse(List *options, ColumnOptions *column)
 				column->field = value;
 				break;
 			case OPT_METADATA:
-				column->metadata = parse_metadata_option(def->defname, value);
+				parse_metadata_option(def->defname, value, column);
 				break;
 			default:
 				option_unknown(def->defname, option_names(AttributeRelationId));

@@ -26,7 +26,8 @@ typedef enum MetadataKind
 	META_LEADER_EPOCH,			/* int */
 	META_ROW_KIND,				/* text: +I -U +U -D */
 	META_RAW_KEY,				/* bytea */
-	META_RAW_VALUE				/* bytea */
+	META_RAW_VALUE,				/* bytea */
+	META_FORMAT					/* what the value's format offers: field is its name */
 } MetadataKind;
 
 typedef enum OnError
@@ -71,7 +72,7 @@ typedef struct TopicColumn
 	Oid			collation;
 	bool		is_key;			/* decoded from the message key */
 	MetadataKind metadata;		/* not META_NONE: taken from the record */
-	const char *field;			/* name in the message */
+	const char *field;			/* name in the message, or of the format's metadata */
 } TopicColumn;
 
 /* Everything that a foreign table on a topic says, resolved. */

@@ -120,6 +120,7 @@ target_of(const TopicTable *table, Oid userid)
 	/* as it is now: the server may be altered or dropped before the commit */
 	target->config = kafka_config_get(table->serverid, userid);
 	target->first = -1;
+	target->max_partition = -1;
 	pending->targets[pending->ntargets++] = target;
 	MemoryContextSwitchTo(old);
 	return pending->last_target = target;
@@ -216,6 +217,13 @@ pending_add(const TopicTable *table, Oid userid, const KafkaOutRecord *record)
 	}
 	if (target->first < 0)
 		target->first = position;
+	target->max_partition = Max(target->max_partition, record->partition);
+}
+
+PendingTarget *
+pending_target(int index)
+{
+	return pending != NULL && index < pending->ntargets ? pending->targets[index] : NULL;
 }
 
 bool

@@ -20,6 +20,7 @@ typedef struct PendingTarget
 	int			window_ms;
 	KafkaConfig *config;
 	int64		first;			/* position of its first record, -1: none */
+	int32		max_partition;	/* named by a record, also by one that was undone; -1: none */
 } PendingTarget;
 
 /* One record, in CurrentMemoryContext. */
@@ -30,6 +31,9 @@ typedef struct PendingRecord
 	int64		queued_at;		/* TimestampTz; only where a window needs it */
 	KafkaOutRecord out;
 } PendingRecord;
+
+/* The target with this index; NULL behind the last one. */
+extern PendingTarget *pending_target(int index);
 
 /*
  * The record at *position, which moves on; false at 'end'.

@@ -111,7 +111,7 @@ write_metadata(RowEncoder *encoder, const Datum *values, const bool *isnull, Kaf
 			default:
 				refuse_metadata(table, column,
 								psprintf(_("Metadata \"%s\" is what the topic says of a message."),
-										 metadata_name(column->metadata)),
+										 metadata_name(column)),
 								_("Leave the column out, or give NULL."));
 		}
 	}

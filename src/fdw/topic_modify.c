@@ -504,6 +504,7 @@ topicExecForeignTruncate(List *rels, DropBehavior behavior, bool restart_seqs)
 		TopicTable *table = topic_table_get((Relation) lfirst(lc));
 
 		check_rows_change(table, "TRUNCATE");
+		(void) change_encoder_create(table);
 		if (!table->updatable || !table->truncatable)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

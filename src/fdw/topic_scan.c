@@ -8,6 +8,7 @@
 
 #include "access/htup_details.h"
 #include "access/sysattr.h"
+#include "access/xact.h"
 #include "changelog/change.h"
 #include "changelog/normalize.h"
 #include "changelog/reduce.h"
@@ -35,6 +36,7 @@ struct TopicScan
 	ChangeDecoder *decoder;
 	ChangeDecoder *key_decoder; /* of upsert topics: what reducing needs */
 	ChangeBatch *batch;			/* rows in hand */
+	const KafkaRecord *bad_record;	/* the message after them cannot be decoded */
 	int			next_change;
 
 	/* own writes that are not sent yet follow the topic's records */
@@ -233,6 +235,7 @@ topic_scan_start(TopicScan *scan, const TopicBoxes *boxes, KeyFilter *filter)
 
 	prepare(scan);
 	change_batch_reset(scan->batch);
+	scan->bad_record = NULL;
 	scan->next_change = 0;
 	scan->most_skipped = Max(scan->most_skipped, scan->pass_skipped);
 	scan->pass_skipped = 0;
@@ -276,6 +279,18 @@ topic_scan_start(TopicScan *scan, const TopicBoxes *boxes, KeyFilter *filter)
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * A bad message is an error when its row is reached, not when its batch is: what a
+ * LIMIT leaves unread is nobody's problem, and where batches end does not show.
+ */
+static DecodeMode
+append_mode(const TopicScan *scan)
+{
+	if (scan->table->on_error == ON_ERROR_SKIP)
+		return DECODE_SKIP;
+	return IsInParallelMode() && !SUBTRANSACTION_IN_PARALLEL_MODE_compat ? DECODE_RAISE : DECODE_STOP;
+}
+
 /* The next rows into the batch; false at the end. */
 static bool
 fill_batch(TopicScan *scan)
@@ -286,6 +301,7 @@ fill_batch(TopicScan *scan)
 
 	change_batch_reset(batch);
 	scan->next_change = 0;
+	scan->bad_record = NULL;
 	if (scan->table->upsert)
 	{
 		/* bad messages were sorted out, or raised, before */
@@ -298,9 +314,10 @@ fill_batch(TopicScan *scan)
 	n = next_records(scan, &records);
 	if (n == 0)
 		return false;
-	change_decode(scan->decoder, records, n, batch,
-				  scan->table->on_error == ON_ERROR_SKIP ? DECODE_SKIP : DECODE_RAISE);
-	if (batch->nerrors > 0)
+	change_decode(scan->decoder, records, n, batch, append_mode(scan));
+	if (batch->nerrors > 0 && scan->table->on_error == ON_ERROR_STOP)
+		scan->bad_record = &records[batch->errors[0].record];
+	else if (batch->nerrors > 0)
 	{
 		const ChangeError *error = &batch->errors[0];
 
@@ -326,7 +343,11 @@ topic_scan_next(TopicScan *scan, Datum *values, bool *isnull)
 		while (scan->next_change >= scan->batch->nchanges)
 		{
 			MemoryContext old = MemoryContextSwitchTo(scan->cxt);
-			bool		more = fill_batch(scan);
+			bool		more;
+
+			if (scan->bad_record)
+				change_error_raise(scan->table, scan->bad_record, &scan->batch->errors[0]);
+			more = fill_batch(scan);
 
 			MemoryContextSwitchTo(old);
 			if (!more)

@@ -65,16 +65,44 @@ is_header_array(Oid type)
 	return ok && nlive == 2;
 }
 
+static const char millisecond_types[] = "timestamp with time zone or timestamp, with at least 3 fractional digits";
+
+/* Milliseconds must fit: rounding would move rows to another moment. */
+static bool
+is_millisecond_type(const TopicColumn *column)
+{
+	return (column->type == TIMESTAMPTZOID || column->type == TIMESTAMPOID) &&
+		(column->typmod < 0 || column->typmod >= 3);
+}
+
 static void
 check_metadata_type(const TopicTable *table, const TopicColumn *column)
 {
 	const char *wanted = NULL;
 	Oid			type = column->type;
 
+	const FormatMetadata *of_format;
+
 	switch (column->metadata)
 	{
 		case META_NONE:
 			return;
+		case META_FORMAT:
+			of_format = format_metadata(table->value_format, column->field);
+			if (of_format == NULL)
+				ereport(ERROR,
+						(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+						 errmsg("value format \"%s\" of foreign table \"%s\" has no metadata \"%s\"",
+								table->value_format->name, table->name, metadata_name(column)),
+						 errdetail("It is to be shown by column \"%s\".", column->name)));
+			if (of_format->type == TIMESTAMPTZOID)
+			{
+				if (!is_millisecond_type(column))
+					wanted = millisecond_types;
+			}
+			else if (type != of_format->type)
+				wanted = format_type_be(of_format->type);
+			break;
 		case META_TOPIC:
 		case META_TIMESTAMP_TYPE:
 		case META_ROW_KIND:
@@ -94,10 +122,8 @@ check_metadata_type(const TopicTable *table, const TopicColumn *column)
 				wanted = "bigint";
 			break;
 		case META_TIMESTAMP:
-			/* milliseconds must fit: rounding would move rows to another moment */
-			if ((type != TIMESTAMPTZOID && type != TIMESTAMPOID) ||
-				(column->typmod >= 0 && column->typmod < 3))
-				wanted = "timestamp with time zone or timestamp, with at least 3 fractional digits";
+			if (!is_millisecond_type(column))
+				wanted = millisecond_types;
 			break;
 		case META_HEADERS:
 			if (type != JSONBOID && !is_header_array(type))
@@ -113,7 +139,7 @@ check_metadata_type(const TopicTable *table, const TopicColumn *column)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
 				 errmsg("column \"%s\" of foreign table \"%s\" cannot show metadata \"%s\"",
-						column->name, table->name, metadata_name(column->metadata)),
+						column->name, table->name, metadata_name(column)),
 				 errdetail("Its type is %s.", format_type_with_typemod(type, column->typmod)),
 				 errhint("The type must be %s.", wanted)));
 }
@@ -157,7 +183,7 @@ read_columns(TopicTable *table, Relation rel)
 		column_options_parse(GetForeignColumnOptions(table->relid, i + 1), &options);
 		column->is_key = options.key;
 		column->metadata = options.metadata;
-		column->field = options.field;
+		column->field = options.metadata_field ? options.metadata_field : options.field;
 		marked |= options.key;
 	}
 

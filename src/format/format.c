@@ -10,6 +10,7 @@
 
 static const FormatRoutine *const formats[] = {
 	&json_format,
+	&debezium_json_format,
 	&raw_format
 };
 
@@ -32,4 +33,15 @@ format_names(void)
 	for (int i = 0; i < lengthof(formats); i++)
 		names[i] = formats[i]->name;
 	return names;
+}
+
+const FormatMetadata *
+format_metadata(const FormatRoutine *format, const char *name)
+{
+	for (const FormatMetadata *metadata = format->metadata; metadata && metadata->name; metadata++)
+	{
+		if (strcmp(metadata->name, name) == 0)
+			return metadata;
+	}
+	return NULL;
 }

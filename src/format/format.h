@@ -12,7 +12,9 @@
 #include "compat.h"
 #include "fmgr.h"
 #include "lib/stringinfo.h"
+#include "nodes/bitmapset.h"
 #include "nodes/pg_list.h"
+#include "pgtime.h"
 
 /* What a decoded row means; the first two are what upsert topics say. */
 typedef enum RowKind
@@ -33,12 +35,14 @@ typedef struct FormatColumn
 	Oid			type;
 	int32		typmod;
 	Oid			collation;
+	bool		is_metadata;	/* field names one of the format's FormatMetadata */
 } FormatColumn;
 
 /*
  * Where a decoder puts its rows.  Before decode() all isnull are true and no
  * value is set; the decoder sets those of its own columns and calls emit()
- * once per row.  Datums are allocated in CurrentMemoryContext.
+ * once per row, and sets them all again before it does so once more.  Datums are
+ * allocated in CurrentMemoryContext.
  */
 typedef struct RowSink
 {
@@ -46,8 +50,12 @@ typedef struct RowSink
 	bool	   *isnull;
 	bool	   *missing;		/* NULL, or set true for columns whose field was
 								 * absent from the message (not for JSON null) */
+	Bitmapset  *unchanged;		/* indexes of columns that keep the value they had:
+								 * the message does not hold it, isnull is true.  Of
+								 * the row at hand; emit() leaves it NULL */
 	const char *column;			/* the column being converted, NULL outside of
-								 * one: names it in an error's detail */
+								 * one: names it in an error's detail, so an ERROR
+								 * leaves it set */
 	void		(*emit) (struct RowSink *sink, RowKind kind);
 	void	   *arg;
 } RowSink;
@@ -60,6 +68,10 @@ typedef struct DecoderSpec
 	List	   *options;		/* DefElems of this format, prefix stripped:
 								 * "fail_on_missing_field" .. */
 	bool		is_key;			/* decodes message keys */
+	bool		has_key;		/* values: the message key names the row */
+	bool		upsert;			/* values: the key's state is wanted, so that rows
+								 * before a change are not (no ROW_UPDATE_BEFORE) */
+	bool		connect;		/* keys: Kafka Connect wrote them, see connect.h */
 	const char *time_zone;		/* in which naive timestamps are read */
 } DecoderSpec;
 
@@ -96,12 +108,21 @@ typedef struct FormatOption
 	const char *description;
 } FormatOption;
 
+/* What a message says beside the row: metadata 'value.NAME' of a column. */
+typedef struct FormatMetadata
+{
+	const char *name;			/* as in Flink, without "value." */
+	Oid			type;			/* that the column must have; timestamptz: or timestamp */
+} FormatMetadata;
+
 typedef struct FormatRoutine
 {
 	const char *name;			/* as in value_format 'json' */
 	bool		changelog;		/* a CDC format: says row kinds by itself */
+	bool		connect;		/* Kafka Connect writes these values, and JSON keys beside them */
 	bool		single_column;	/* exactly one column (raw) */
 	const FormatOption *options;	/* ends with a NULL name */
+	const FormatMetadata *metadata; /* NULL, or ends with a NULL name */
 
 	/*
 	 * Check that the columns fit (types, count); ERROR with column and hint
@@ -129,6 +150,12 @@ typedef struct FormatRoutine
 	Encoder    *(*create_encoder) (const EncoderSpec *spec);
 	bool		(*encode) (Encoder *encoder, const Datum *values, const bool *isnull,
 						   StringInfo bytes, const char **column);
+
+	/*
+	 * CDC formats: does the value tell of a row at all?  If not, its key is none of
+	 * the table's.  Asked only where the key is no good.  NULL: always.
+	 */
+	bool		(*has_row) (Decoder *decoder, const char *bytes, Size len);
 } FormatRoutine;
 
 /* NULL if there is no such format in this build. */
@@ -137,19 +164,32 @@ extern const FormatRoutine *format_lookup(const char *name);
 /* NULL-terminated; what hints choose from. */
 extern const char *const *format_names(void);
 
+/* NULL if the format offers no metadata of that name. */
+extern const FormatMetadata *format_metadata(const FormatRoutine *format, const char *name);
+
 /*
- * Text -> Datum by the type's input function, with the shortcuts that give the
- * same answer faster (integers, text, timestamps, ...).  Shared by the formats.
- * is_number: the text was a bare JSON number (cases X09, X13).
+ * Text -> Datum by the type's input function (for domains with their checks), with
+ * the shortcuts that give the same answer faster (integers, decimals, text,
+ * timestamps, ...).  Shared by the formats.  The text is valid in the database
+ * encoding, without NUL, and not NUL-terminated.  is_number: it was a bare JSON
+ * number, so that integral ones fit integers, others than 0 are true, and none is a
+ * time (cases X09, X13, C03).  Call it under decode_settings_enter().
  */
 typedef struct ValueInput ValueInput;
 extern ValueInput *value_input_create(const FormatColumn *column, const char *time_zone);
 extern Datum value_input(ValueInput *input, const char *text, Size len, bool is_number);
 
 /*
+ * An instant in milliseconds since 1970 as timestamptz, or as timestamp in 'zone'.
+ * ERROR 22008 out of PostgreSQL's range.
+ */
+extern Datum epoch_millis_datum(int64 ms, Oid type, pg_tz *zone);
+
+/*
  * While messages are decoded or written the session's own DateStyle, IntervalStyle,
  * TimeZone, extra_float_digits and bytea_output must not show (decision 14).  Cheap;
- * pairs nest; restored by the caller in PG_CATCH as well.
+ * pairs nest; restored by the caller in PG_CATCH as well.  ERROR 22023 if there is no
+ * such time zone.
  */
 typedef struct DecodeSettings
 {

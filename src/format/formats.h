@@ -8,6 +8,7 @@
 #include "format/format.h"
 
 extern const FormatRoutine json_format;
+extern const FormatRoutine debezium_json_format;
 extern const FormatRoutine raw_format;
 
 #endif							/* UK_FORMATS_H */

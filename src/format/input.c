@@ -11,6 +11,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
+#include "common/int.h"
 #include "compat.h"
 #include "format/format.h"
 #include "miscadmin.h"
@@ -539,4 +540,28 @@ value_input(ValueInput *input, const char *text, Size len, bool is_number)
 	if (OidIsValid(input->domain))
 		domain_check(result, false, input->domain, &input->domain_cache, input->context);
 	return result;
+}
+
+Datum
+epoch_millis_datum(int64 ms, Oid type, pg_tz *zone)
+{
+	const int64 epoch = (int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
+	TimestampTz result;
+	struct pg_tm tm;
+	fsec_t		fsec;
+	int			tz;
+
+	if (!pg_mul_s64_overflow(ms, 1000, &result) && !pg_sub_s64_overflow(result, epoch, &result) &&
+		IS_VALID_TIMESTAMP(result))
+	{
+		if (type == TIMESTAMPTZOID)
+			return TimestampTzGetDatum(result);
+		if (timestamp2tm(result, &tz, &tm, &fsec, NULL, zone) == 0 &&
+			tm2timestamp(&tm, fsec, NULL, &result) == 0)
+			return TimestampGetDatum(result);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+			 errmsg("timestamp out of range: %lld ms", (long long) ms)));
+	return (Datum) 0;			/* not reached */
 }

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "commands/defrem.h"
+#include "format/connect.h"
 #include "format/formats.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
@@ -41,6 +42,11 @@ typedef struct JsonDecoder
 	JsonColumn *columns;
 	JsonFields *fields;
 	JsonText   *found;			/* per field; of the message at hand */
+
+	/* keys beside values of Kafka Connect, which may come in its wrapper */
+	ConnectRow *wrapped;		/* NULL: others */
+	int			schema;			/* fields */
+	int			payload;
 } JsonDecoder;
 
 /* Confluent's wire format: byte 0x00, four bytes of schema id (case B13) */
@@ -79,8 +85,9 @@ static Decoder *
 json_create(const DecoderSpec *spec)
 {
 	JsonDecoder *decoder = palloc0(sizeof(JsonDecoder));
-	const char **names = palloc(Max(spec->ncolumns, 1) * sizeof(char *));
-	int		   *field_of = palloc(Max(spec->ncolumns, 1) * sizeof(int));
+	const char **names = palloc((spec->ncolumns + 2) * sizeof(char *));
+	int		   *field_of = palloc((spec->ncolumns + 2) * sizeof(int));
+	int			nnames = spec->ncolumns;
 	bool		strip_nul = false;
 	ListCell   *lc;
 
@@ -106,7 +113,21 @@ json_create(const DecoderSpec *spec)
 	decoder->columns = palloc0(Max(spec->ncolumns, 1) * sizeof(JsonColumn));
 	for (int i = 0; i < spec->ncolumns; i++)
 		names[i] = spec->columns[i].field;
-	decoder->fields = json_fields_create(spec->ncolumns, names, field_of);
+	if (spec->is_key && spec->connect)
+	{
+		ConnectOptions options = {.time_zone = spec->time_zone, .strip_nul = strip_nul,
+		.fail_on_missing = decoder->fail_on_missing};
+
+		decoder->wrapped = connect_row_create(spec->ncolumns, spec->columns, &options);
+		names[nnames++] = "schema";
+		names[nnames++] = "payload";
+	}
+	decoder->fields = json_fields_create(nnames, names, field_of);
+	if (decoder->wrapped)
+	{
+		decoder->schema = field_of[nnames - 2];
+		decoder->payload = field_of[nnames - 1];
+	}
 	decoder->found = palloc(Max(decoder->fields->n, 1) * sizeof(JsonText));
 	for (int i = 0; i < spec->ncolumns; i++)
 	{
@@ -134,25 +155,6 @@ no_object(const JsonDecoder *decoder, EmptyHandling handling, const char *what, 
 				 option && !decoder->is_key ? errhint("The option value_json_%s says what such values mean.", option) : 0));
 }
 
-/* Any byte beyond ASCII?  Then the message is to be verified as UTF-8. */
-static bool
-all_ascii(const char *bytes, Size len)
-{
-	uint64		high = 0;
-	Size		i = 0;
-
-	for (; i + 8 <= len; i += 8)
-	{
-		uint64		v;
-
-		memcpy(&v, bytes + i, sizeof(v));
-		high |= v;
-	}
-	for (; i < len; i++)
-		high |= (unsigned char) bytes[i];
-	return (high & UINT64CONST(0x8080808080808080)) == 0;
-}
-
 static void
 json_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 {
@@ -170,19 +172,12 @@ json_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		bytes += FRAMING_SIZE;
 		len -= FRAMING_SIZE;
 	}
-	if (len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
-	{
-		bytes += 3;				/* one byte-order mark (case X06) */
-		len -= 3;
-	}
+	json_message_begin(&bytes, &len);
 	if (len == 0)
 	{
 		no_object(decoder, decoder->empty_value, "an empty message", "empty_value", sink);
 		return;
 	}
-	if (!all_ascii(bytes, len))
-		pg_verify_mbstr(PG_UTF8, bytes, (int) len, false);
-
 	json_scan_init(&scan, bytes, len);
 	if (!json_scan_object(&scan, decoder->fields, decoder->found) || !json_scan_end(&scan))
 	{
@@ -203,6 +198,15 @@ json_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 			}
 		}
 		json_scan_raise(&scan, bytes);
+	}
+
+	if (decoder->wrapped && connect_is_wrapper(&decoder->found[decoder->schema], &decoder->found[decoder->payload]) &&
+		decoder->found[decoder->payload].kind == JK_OBJECT)
+	{
+		connect_row_schema(decoder->wrapped, &decoder->found[decoder->schema], NULL);
+		connect_row_read(decoder->wrapped, &decoder->found[decoder->payload], sink);
+		sink->emit(sink, ROW_UPSERT);
+		return;
 	}
 
 	for (int i = 0; i < decoder->ncolumns; i++)

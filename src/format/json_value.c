@@ -495,6 +495,46 @@ composite_datum(JsonTarget *target, const JsonText *value)
 
 /* === Public ================================================================= */
 
+/* Any byte beyond ASCII?  Then the message is to be verified as UTF-8. */
+static bool
+all_ascii(const char *bytes, Size len)
+{
+	uint64		high = 0;
+	Size		i = 0;
+
+	for (; i + 8 <= len; i += 8)
+	{
+		uint64		v;
+
+		memcpy(&v, bytes + i, sizeof(v));
+		high |= v;
+	}
+	for (; i < len; i++)
+		high |= (unsigned char) bytes[i];
+	return (high & UINT64CONST(0x8080808080808080)) == 0;
+}
+
+char *
+json_excerpt(const JsonText *value)
+{
+	int			len = pg_encoding_mbcliplen(PG_UTF8, value->text, (int) Min(value->len, 1000), 40);
+	char	   *text = pnstrdup(value->text, len);
+
+	return pg_any_to_server(text, len, PG_UTF8);
+}
+
+void
+json_message_begin(const char **bytes, Size *len)
+{
+	if (*len >= 3 && memcmp(*bytes, "\xEF\xBB\xBF", 3) == 0)
+	{
+		*bytes += 3;
+		*len -= 3;
+	}
+	if (!all_ascii(*bytes, *len))
+		pg_verify_mbstr(PG_UTF8, *bytes, (int) *len, false);
+}
+
 JsonFields *
 json_fields_create(int n, const char *const *names, int *field_of)
 {

@@ -27,10 +27,19 @@ extern JsonTarget *json_target_create(const FormatColumn *column, const char *ti
 extern Datum json_value_datum(JsonTarget *target, const JsonText *value, bool *isnull);
 
 /*
+ * Before a message is scanned: passes over a byte-order mark (case X06), ERROR 22021 unless
+ * the rest is UTF-8.
+ */
+extern void json_message_begin(const char **bytes, Size *len);
+
+/*
  * Field table over names in the database encoding, allocated in
  * CurrentMemoryContext.  Names may repeat: field_of[i] is the field of names[i].
  */
 extern JsonFields *json_fields_create(int n, const char *const *names, int *field_of);
+
+/* How a scanned value begins, for messages: in the database encoding, palloc'd. */
+extern char *json_excerpt(const JsonText *value);
 
 /* ERROR for a scan that failed; 'bytes' is where it began. */
 extern void json_scan_raise(const JsonScan *scan, const char *bytes) pg_attribute_noreturn();

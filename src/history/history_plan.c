@@ -748,6 +748,8 @@ system_time_is_idle(PlannerInfo *root, RelOptInfo *rel, const HistoryTable *tabl
 
 	if (table->system_time == InvalidAttrNumber)
 		return true;
+	if (rel->reloptkind != RELOPT_BASEREL)
+		return false;			/* a member of an append relation has no attr_needed */
 
 	/* needed by joins with other relations, or above all joins (relation 0)? */
 	pushed_in = bms_add_member(bms_copy(outer), rel->relid);

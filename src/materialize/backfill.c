@@ -17,8 +17,10 @@
 #include "executor/tuptable.h"
 #include "materialize/apply_map.h"
 #include "materialize/feed_internal.h"
+#include "materialize/give_way.h"
 #include "materialize/owner.h"
 #include "materialize/progress.h"
+#include "materialize/worker.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "upsert_kafka.h"
@@ -198,7 +200,6 @@ take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
 	}
 }
 
-/* Everything up to the ends, or up to a message that stops the table. */
 /* Offsets read and to be read stand for messages: gaps are few, and the end is exact. */
 static void
 report_progress(const Backfill *backfill)
@@ -217,6 +218,7 @@ report_progress(const Backfill *backfill)
 					  MemoryContextMemAllocated(CurrentMemoryContext, true));
 }
 
+/* Everything up to the ends, or up to a message that stops the table. */
 static void
 read_all(Backfill *backfill)
 {
@@ -249,6 +251,7 @@ read_all(Backfill *backfill)
 			backfill->messages += done;
 			report_progress(backfill);
 		}
+		give_way_to_ddl(backfill->source.table->target);
 		open = false;
 		for (int i = 0; i < backfill->nranges; i++)
 			if (!backfill->ranges[i].done)
@@ -329,6 +332,7 @@ load_sorted(Backfill *backfill)
 			pool.unused = lappend(list_concat(pool.unused, pool.kept), last_slot);
 			list_free(pool.kept);
 			pool.kept = NIL;
+			give_way_to_ddl(backfill->source.table->target);
 			applier_key_begin(applier, &change);
 		}
 		else if (change.partition == last.partition)
@@ -344,6 +348,39 @@ load_sorted(Backfill *backfill)
 	applier_end(applier);
 }
 
+/* False when there is nothing to load, or not any more. */
+static bool
+define(Backfill *backfill, Oid target)
+{
+	backfill->source.table = maintained_table_get(target);
+	if (backfill->source.table == NULL || backfill->source.table->foreign_copy ||
+		backfill->source.table->state != TABLE_BACKFILL)
+		return false;
+	feed_source_define(&backfill->source);
+	return true;
+}
+
+/* The tables are locked, the topic's ends are known: read, sort and write. */
+static void
+load(Backfill *backfill)
+{
+	backfill->desc = sort_desc(backfill->source.topic);
+	if (backfill->source.table->append)
+		backfill->applier = applier_begin(backfill->source.table, backfill->source.map,
+										  &backfill->positions->next_seq, true);
+	else
+		backfill->sort = begin_sort(backfill->source.map, backfill->desc);
+	read_all(backfill);
+	kafka_consumer_release(backfill->source.consumer);
+	if (backfill->applier)
+		applier_end(backfill->applier);
+	else
+	{
+		load_sorted(backfill);
+		tuplesort_end(backfill->sort);
+	}
+}
+
 int64
 backfill_run(Oid target)
 {
@@ -351,50 +388,65 @@ backfill_run(Oid target)
 	MemoryContext old;
 	Backfill	backfill;
 	OwnerScope	scope;
+	bool		loaded = false;
+
+	maintained_table_lock_to_apply(target);
+	PushActiveSnapshot(GetLatestSnapshot());
+	old = MemoryContextSwitchTo(context);
+	memset(&backfill, 0, sizeof(backfill));
+	if (define(&backfill, target))
+	{
+		owner_enter(&scope, backfill.source.table->owner);
+		feed_source_connect(&backfill.source, context);
+		plan_ranges(&backfill);
+
+		/*
+		 * Locked only now that Kafka has answered, so that DDL need not wait for
+		 * that; hence the table may have been altered, or dropped.
+		 */
+		lock_table_to_load(target);
+		loaded = define(&backfill, target);
+		if (loaded)
+			load(&backfill);
+		owner_leave(&scope);
+	}
+	if (loaded)
+	{
+		positions_set(target, backfill.positions);
+		if (!backfill.stopped)
+			table_state_set(target, TABLE_LIVE, 0, NULL, -1, -1);
+		CommandCounterIncrement();
+	}
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+	return backfill.messages;
+}
+
+void
+backfill_leave_to_feed(Oid target)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka backfill", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old;
+	Backfill	backfill;
 
 	(void) maintained_table_lock(target, false);
 	PushActiveSnapshot(GetLatestSnapshot());
 	old = MemoryContextSwitchTo(context);
 	memset(&backfill, 0, sizeof(backfill));
 	backfill.source.table = maintained_table_get(target);
-	if (backfill.source.table == NULL || backfill.source.table->foreign_copy ||
-		backfill.source.table->state != TABLE_BACKFILL)
+	if (backfill.source.table != NULL && !backfill.source.table->foreign_copy &&
+		backfill.source.table->state == TABLE_BACKFILL)
 	{
-		MemoryContextSwitchTo(old);
-		MemoryContextDelete(context);
-		PopActiveSnapshot();
-		return 0;
-	}
-
-	owner_enter(&scope, backfill.source.table->owner);
-	feed_source_define(&backfill.source);
-	feed_source_connect(&backfill.source, context);
-	plan_ranges(&backfill);
-	backfill.desc = sort_desc(backfill.source.topic);
-	if (backfill.source.table->append)
-		backfill.applier = applier_begin(backfill.source.table, backfill.source.map,
-										 &backfill.positions->next_seq, true);
-	else
-		backfill.sort = begin_sort(backfill.source.map, backfill.desc);
-	read_all(&backfill);
-	kafka_consumer_release(backfill.source.consumer);
-	if (backfill.applier)
-		applier_end(backfill.applier);
-	else
-	{
-		load_sorted(&backfill);
-		tuplesort_end(backfill.sort);
-	}
-	owner_leave(&scope);
-
-	positions_set(target, backfill.positions);
-	if (!backfill.stopped)
+		feed_source_define(&backfill.source);
+		feed_source_connect(&backfill.source, context);
+		plan_ranges(&backfill);
+		positions_set(target, backfill.positions);
 		table_state_set(target, TABLE_LIVE, 0, NULL, -1, -1);
-	CommandCounterIncrement();
+	}
 	PopActiveSnapshot();
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
-	return backfill.messages;
 }
 
 int64
@@ -410,14 +462,10 @@ refresh_run(Oid target)
 				 errdetail("Its isolation level is REPEATABLE READ or higher: it would not see what others have applied."),
 				 errhint("Call refresh() in a READ COMMITTED transaction.")));
 
-	(void) maintained_table_lock(target, false);
+	maintained_table_lock_to_apply(target);
 	PushActiveSnapshot(GetLatestSnapshot());
-	table = maintained_table_get(target);
+	table = maintained_table_require(target);
 	PopActiveSnapshot();
-	if (table == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not a maintained table", get_rel_name(target))));
 	if (table->foreign_copy || (table->state != TABLE_BACKFILL && table->state != TABLE_LIVE))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

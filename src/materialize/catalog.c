@@ -25,6 +25,7 @@
 #include "materialize/catalog_rows.h"
 #include "materialize/parts.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "storage/lock.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -32,6 +33,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -232,6 +234,25 @@ maintained_table_lock(Oid target, bool nowait)
 	/* what happened to the table while we waited is part of what we lock */
 	AcceptInvalidationMessages();
 	return true;
+}
+
+void
+maintained_table_lock_to_apply(Oid target)
+{
+	MaintainedTable *table;
+
+	(void) maintained_table_lock(target, false);
+	PushActiveSnapshot(GetLatestSnapshot());
+	table = maintained_table_read(target);
+	PopActiveSnapshot();
+	if (table == NULL)
+		return;
+	LockRelationOid(target, RowExclusiveLock);
+	if (OidIsValid(table->versions))
+		LockRelationOid(table->versions, RowExclusiveLock);
+	if (OidIsValid(table->origins))
+		LockRelationOid(table->origins, RowExclusiveLock);
+	LockRelationOid(table->source, AccessShareLock);
 }
 
 /*

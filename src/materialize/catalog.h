@@ -157,6 +157,14 @@ extern void message_errors_supersede(Oid target, const char *key_text, int32 par
  */
 extern bool maintained_table_lock(Oid target, bool nowait);
 
+/*
+ * The same, waiting, and then the relations that apply writes and reads by their
+ * columns' names: DDL on them that is not committed yet is waited for here, so that
+ * registration and relations, read afterwards, agree.  Whether they exist is for the
+ * caller to find out.  May leave a little in the current memory context.
+ */
+extern void maintained_table_lock_to_apply(Oid target);
+
 /* One GRANT or REVOKE at a time on a table and its history; to the end of the transaction. */
 extern void maintained_table_lock_privileges(Oid target);
 

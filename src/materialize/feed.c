@@ -88,7 +88,9 @@ feed_source_define(FeedSource *source)
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("source of maintained table \"%s\" is gone", get_rel_name(source->table->target))));
 	source->topic = topic_table_get(rel);
-	relation_close(rel, NoLock);
+
+	/* not kept: ALTER FOREIGN TABLE must not wait until a broker answers */
+	relation_close(rel, AccessShareLock);
 	source->map = apply_map_create(source->table, source->topic);
 	source->decoder = change_decoder_create(source->topic, NULL);
 }
@@ -310,14 +312,10 @@ check_fingerprints(Feed *feed, const int64 *low)
 	return same;
 }
 
-/*
- * Compare positions with the topic and start reading there.  False: the table's
- * state was changed instead.
- */
+/* In the feed's context. */
 static bool
-start_reading(Feed *feed)
+read_from_positions(Feed *feed)
 {
-	MemoryContext old = MemoryContextSwitchTo(feed->context);
 	const TopicTable *topic = feed->source.topic;
 	Positions  *stored = positions_get(feed->target);
 	int			npartitions;
@@ -396,8 +394,21 @@ start_reading(Feed *feed)
 		feed->stats.lag_messages += end[i] - stored->positions[i].next_offset;
 	}
 	kafka_consume_start(feed->source.consumer, feed->ranges, npartitions);
-	MemoryContextSwitchTo(old);
 	return true;
+}
+
+/*
+ * Compare positions with the topic and start reading there.  False: the table's
+ * state was changed instead.
+ */
+static bool
+start_reading(Feed *feed)
+{
+	MemoryContext old = MemoryContextSwitchTo(feed->context);
+	bool		reading = read_from_positions(feed);
+
+	MemoryContextSwitchTo(old);
+	return reading;
 }
 
 /* Read the definitions of the tables, in a context of their own. */
@@ -589,11 +600,13 @@ feed_apply(Feed *feed, int n)
 	KafkaRecord *records = &feed->records[feed->first];
 	int			done;
 
-	/* the lock first, then the snapshot that everything is read by */
-	(void) maintained_table_lock(feed->target, false);
-	PushActiveSnapshot(GetLatestSnapshot());
+	/* the locks first, then the snapshot that everything is read by */
 	MemoryContextReset(feed->step);
+	feed->working = NULL;		/* of a transaction that was aborted */
+	feed->working_records = 0;
 	old = MemoryContextSwitchTo(feed->step);
+	maintained_table_lock_to_apply(feed->target);
+	PushActiveSnapshot(GetLatestSnapshot());
 
 	if (feed->stale)
 	{

@@ -82,6 +82,13 @@ extern FeedResult feed_check_topic(Feed *feed);
 extern int64 backfill_run(Oid target);
 
 /*
+ * After the database refused the first load (a constraint, a trigger): let the feed go
+ * from the load's start instead, which finds the one message at fault and has
+ * everything before it applied.  In a transaction.
+ */
+extern void backfill_leave_to_feed(Oid target);
+
+/*
  * refresh(): backfill or apply up to the stable ends at the call, in the caller's
  * transaction.  Returns the number of messages.
  */

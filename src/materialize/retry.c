@@ -36,7 +36,7 @@ retry_errors_run(Oid target)
 	ListCell   *lc;
 	int64		retried = 0;
 
-	(void) maintained_table_lock(target, false);
+	maintained_table_lock_to_apply(target);
 	PushActiveSnapshot(GetLatestSnapshot());
 	old = MemoryContextSwitchTo(context);
 	memset(&source, 0, sizeof(source));

@@ -472,18 +472,60 @@ served_table_step(ServedTable *table, TimestampTz *wake_at)
 
 /* --- the first load --------------------------------------------------------------------- */
 
-/* After a failed load: again later, or stop the table. */
+/* Errors that one message's row may be the cause of: data, constraints, limits, triggers. */
+static bool
+may_be_one_message(int sqlerrcode)
+{
+	int			category = ERRCODE_TO_CATEGORY(sqlerrcode);
+
+	return category == MAKE_SQLSTATE('2', '2', '0', '0', '0') ||
+		category == MAKE_SQLSTATE('2', '3', '0', '0', '0') ||
+		category == MAKE_SQLSTATE('5', '4', '0', '0', '0') ||
+		category == MAKE_SQLSTATE('P', '0', '0', '0', '0');
+}
+
+/* False if that failed in its turn. */
+static bool
+leave_to_feed(Oid target)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool left = false;
+
+	PG_TRY();
+	{
+		begin_transaction();
+		backfill_leave_to_feed(target);
+		commit_transaction();
+		left = true;
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		EmitErrorReport();
+		FlushErrorState();
+		AbortOutOfAnyTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	return left;
+}
+
+/* After a failed load: again later, find the message at fault, or stop the table. */
 static void
 backfill_failed(Oid target, int entry, const ErrorData *error)
 {
-	FailureKind kind = classify(error->sqlerrcode, STAGE_OPEN);
-	bool		again = kind != FAILURE_REFUSED;
+	bool		again;
 
 	progress_error(entry, error->sqlerrcode, error->message);
-	if (!again)
+	if (classify(error->sqlerrcode, STAGE_OPEN) != FAILURE_REFUSED)
+		again = true;
+	else if (may_be_one_message(error->sqlerrcode))
+		again = !leave_to_feed(target);
+	else
 	{
 		MaintainedTable *table;
 
+		again = false;
 		begin_transaction();
 		PushActiveSnapshot(GetTransactionSnapshot());
 		table = maintained_table_get(target);

@@ -1,0 +1,801 @@
+/*
+ * connect.c
+ *	  Rows as Kafka Connect's JSON converter writes them, see connect.h.
+ *
+ * A logical value becomes the text that the column type's input function reads, by
+ * integer arithmetic; from there on everything is json_value.c's.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "common/base64.h"
+#include "common/int.h"
+#include "format/connect.h"
+#include "format/connect_schema.h"
+#include "format/json_value.h"
+#include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/datetime.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+/* numeric has room for no more digits, before and after the point. */
+#define DECIMAL_BYTES_MAX	54000
+#define DECIMAL_SCALE_MAX	16383
+
+/* What 1970-01-01 is to PostgreSQL, in microseconds. */
+#define UNIX_EPOCH_USECS	((int64) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
+
+typedef struct ConnectColumn
+{
+	JsonTarget *target;
+	int			field;			/* in ConnectRow.found */
+	int			index;			/* in the sink's arrays */
+	const char *name;			/* SQL name */
+	const char *member;
+	bool		array;
+	Oid			base;			/* type without domains, an array's elements' */
+	bool		direct;			/* timestamp, exactly */
+	bool		number;			/* keeps numbers as they are, whatever they count */
+	bool		json;			/* keeps everything as it is */
+	ConnectKind plain;			/* where no schema tells */
+	ConnectKind kind;			/* of the rows at hand */
+} ConnectColumn;
+
+struct ConnectRow
+{
+	ConnectOptions options;
+	int			ncolumns;
+	ConnectColumn *columns;
+	JsonFields *fields;
+	JsonText   *found;
+	ConnectSchema *schema;
+
+	/* forms of the text that stands for a value left out */
+	Size		marker_len;
+	char	   *marker_base64;	/* in bytea */
+	char	   *marker_uuid;	/* in uuid[]; NULL: no such column */
+	char	   *marker_map;		/* as the whole of an hstore */
+};
+
+/* ------------------------------------------------------------------------
+ * Numbers
+ * ------------------------------------------------------------------------ */
+
+bool
+connect_int64(const JsonText *value, int64 *result)
+{
+	bool		negative;
+	Size		i;
+	int64		n = 0;
+
+	if (value->kind != JK_NUMBER || !value->integral)
+		return false;
+	negative = value->text[0] == '-';
+	for (i = negative ? 1 : 0; i < value->len; i++)
+	{
+		int			digit = value->text[i] - '0';
+
+		if (pg_mul_s64_overflow(n, 10, &n) || pg_sub_s64_overflow(n, digit, &n))
+			return false;
+	}
+	if (!negative && pg_mul_s64_overflow(n, -1, &n))
+		return false;
+	*result = n;
+	return true;
+}
+
+/* The number that a value of this kind must be. */
+static int64
+required_int64(const ConnectKind *kind, const JsonText *value)
+{
+	int64		result;
+
+	if (value->kind != JK_NUMBER || !value->integral)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("a whole number is expected for %s, found a JSON %s", kind->name, json_kind_name(value->kind))));
+	if (!connect_int64(value, &result))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("number out of range for %s: %s", kind->name, json_excerpt(value))));
+	return result;
+}
+
+static void
+out_of_range(const ConnectKind *kind, int64 number)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+			 errmsg("value out of range for %s: %lld", kind->name, (long long) number)));
+}
+
+static int
+decode_base64(const ConnectKind *kind, const JsonText *value, unsigned char **bytes)
+{
+	int			max;
+	int			len;
+
+	if (value->kind != JK_STRING || value->escaped)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("base64 text is expected for %s, found a JSON %s", kind->name, json_kind_name(value->kind))));
+	max = pg_b64_dec_len((int) value->len) + 1;
+	*bytes = palloc(max);
+	len = pg_b64_decode(value->text, (int) value->len, (void *) *bytes, max);
+	if (len < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("invalid base64 text for %s: \"%s\"", kind->name, json_excerpt(value))));
+	return len;
+}
+
+/*
+ * Two's complement, most significant byte first, with the point moved 'scale' digits
+ * to the left (org.apache.kafka.connect.data.Decimal, case C01).
+ */
+static char *
+decimal_text(const ConnectKind *kind, int64 scale, const JsonText *value)
+{
+	unsigned char *bytes;
+	int			len = decode_base64(kind, value, &bytes);
+	bool		negative;
+	int			nwords;
+	uint32	   *words;
+	int			ngroups = 0;
+	uint32	   *groups;
+	int			first = 0;
+	StringInfoData digits;
+	StringInfoData text;
+
+	if (len == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("no bytes for %s", kind->name)));
+	if (len > DECIMAL_BYTES_MAX || scale > DECIMAL_SCALE_MAX || scale < -DECIMAL_SCALE_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("value out of range for %s: %d bytes with scale %lld", kind->name, len, (long long) scale)));
+
+	/* the magnitude, in words of 32 bits, most significant first */
+	negative = (bytes[0] & 0x80) != 0;
+	if (negative)
+	{
+		int			carry = 1;
+
+		for (int i = len - 1; i >= 0; i--)
+		{
+			carry += (unsigned char) ~bytes[i];
+			bytes[i] = (unsigned char) carry;
+			carry >>= 8;
+		}
+	}
+	nwords = (len + 3) / 4;
+	words = palloc0(sizeof(uint32) * nwords);
+	for (int i = 0; i < len; i++)
+		words[nwords - 1 - (len - 1 - i) / 4] |= (uint32) bytes[i] << 8 * ((len - 1 - i) % 4);
+
+	/* repeated division gives nine digits at a time, least significant first */
+	groups = palloc(sizeof(uint32) * (nwords * 2 + 1));
+	while (first < nwords)
+	{
+		uint64		remainder = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		for (int i = first; i < nwords; i++)
+		{
+			uint64		part = remainder << 32 | words[i];
+
+			words[i] = (uint32) (part / 1000000000);
+			remainder = part % 1000000000;
+		}
+		groups[ngroups++] = (uint32) remainder;
+		while (first < nwords && words[first] == 0)
+			first++;
+	}
+	initStringInfo(&digits);
+	while (ngroups > 0 && groups[ngroups - 1] == 0)
+		ngroups--;
+	for (int i = ngroups - 1; i >= 0; i--)
+		appendStringInfo(&digits, i == ngroups - 1 ? "%u" : "%09u", groups[i]);
+	if (digits.len == 0)
+		appendStringInfoChar(&digits, '0');
+
+	initStringInfo(&text);
+	if (negative)
+		appendStringInfoChar(&text, '-');
+	if (scale <= 0)
+	{
+		appendStringInfoString(&text, digits.data);
+		for (int64 i = scale; i < 0; i++)
+			appendStringInfoChar(&text, '0');
+	}
+	else
+	{
+		int			whole = digits.len - (int) scale;
+
+		if (whole > 0)
+			appendBinaryStringInfo(&text, digits.data, whole);
+		else
+			appendStringInfoChar(&text, '0');
+		appendStringInfoChar(&text, '.');
+		for (int i = whole; i < 0; i++)
+			appendStringInfoChar(&text, '0');
+		appendStringInfoString(&text, digits.data + Max(whole, 0));
+	}
+	pfree(bytes);
+	pfree(words);
+	pfree(groups);
+	pfree(digits.data);
+	return text.data;
+}
+
+/* {"scale": 2, "value": "AeJA"} (io.debezium.data.VariableScaleDecimal) */
+static char *
+variable_decimal_text(const ConnectKind *kind, const JsonText *value)
+{
+	static JsonField members[] = {{"scale", 5}, {"value", 5}};
+	int32_t		slots[16];
+	JsonFields	fields;
+	JsonText	found[2];
+	JsonScan	scan;
+	int64		scale;
+
+	Assert(json_fields_slots(lengthof(members)) <= lengthof(slots));
+	json_fields_init(&fields, lengthof(members), members, slots);
+	json_scan_init(&scan, value->text, value->len);
+	if (value->kind != JK_OBJECT || !json_scan_object(&scan, &fields, found) || !connect_int64(&found[0], &scale))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("an object with the members \"scale\" and \"value\" is expected for %s", kind->name)));
+	return decimal_text(kind, scale, &found[1]);
+}
+
+/* Little-endian bytes to a bit string, most significant bit first (io.debezium.data.Bits). */
+static char *
+bits_text(const ConnectKind *kind, const JsonText *value)
+{
+	unsigned char *bytes;
+	int			len = decode_base64(kind, value, &bytes);
+	int			n = kind->parameter > 0 ? kind->parameter : len * 8;
+	char	   *text = palloc(n + 1);
+
+	for (int i = 0; i < n; i++)
+	{
+		int			byte = i / 8;
+
+		text[n - 1 - i] = byte < len && (bytes[byte] >> (i % 8) & 1) ? '1' : '0';
+	}
+	text[n] = '\0';
+	pfree(bytes);
+	return text;
+}
+
+/* ------------------------------------------------------------------------
+ * Dates and times
+ * ------------------------------------------------------------------------ */
+
+/* Whole microseconds; nanoseconds are rounded, as PostgreSQL rounds them. */
+static int64
+to_micros(const ConnectKind *kind, int64 number)
+{
+	int64		result = number;
+	bool		overflow = false;
+
+	switch (kind->unit)
+	{
+		case CONNECT_SECONDS:
+			overflow = pg_mul_s64_overflow(number, USECS_PER_SEC, &result);
+			break;
+		case CONNECT_MILLIS:
+			overflow = pg_mul_s64_overflow(number, 1000, &result);
+			break;
+		case CONNECT_NANOS:
+			result = number / 1000;
+			if (number % 1000 >= 500)
+				result++;
+			else if (number % 1000 < -500)
+				result--;
+			break;
+		default:
+			break;
+	}
+	if (overflow)
+		out_of_range(kind, number);
+	return result;
+}
+
+/*
+ * PostgreSQL's infinite timestamps have passed through Debezium as the JDBC driver's
+ * sentinels, in milliseconds; as those taken for microseconds; and as the end of
+ * PostgreSQL's range (case X07).  No other number means infinity.
+ */
+static const char *
+infinity_text(const ConnectKind *kind, int64 number)
+{
+	static const int64 positive[] = {
+		INT64CONST(9223372036825200000), INT64CONST(9223371331200000000)
+	};
+	static const int64 negative[] = {INT64CONST(-9223372036832400000)};
+
+	for (int i = 0; i < lengthof(positive); i++)
+		if (number == positive[i] || (kind->unit == CONNECT_MILLIS && number == positive[i] / 1000))
+			return "infinity";
+	for (int i = 0; i < lengthof(negative); i++)
+		if (number == negative[i] || (kind->unit == CONNECT_MILLIS && number == negative[i] / 1000))
+			return "-infinity";
+	return NULL;
+}
+
+static int
+append_date(char *buf, int size, int julian, const char **era)
+{
+	int			year;
+	int			month;
+	int			day;
+
+	j2date(julian, &year, &month, &day);
+	*era = year > 0 ? "" : " BC";
+	return snprintf(buf, size, "%04d-%02d-%02d", year > 0 ? year : 1 - year, month, day);
+}
+
+static char *
+date_text(const ConnectKind *kind, int64 days)
+{
+	char		buf[64];
+	const char *era;
+
+	if (days < -UNIX_EPOCH_JDATE || days >= DATE_END_JULIAN - UNIX_EPOCH_JDATE)
+		out_of_range(kind, days);
+	(void) append_date(buf, sizeof(buf), (int) (days + UNIX_EPOCH_JDATE), &era);
+	return psprintf("%s%s", buf, era);
+}
+
+static char *
+timestamp_text(Timestamp timestamp)
+{
+	char		buf[64];
+	const char *era;
+	int64		day = timestamp / USECS_PER_DAY;
+	int64		time = timestamp % USECS_PER_DAY;
+
+	if (time < 0)
+	{
+		time += USECS_PER_DAY;
+		day--;
+	}
+	(void) append_date(buf, sizeof(buf), (int) day + POSTGRES_EPOCH_JDATE, &era);
+	return psprintf("%s %02d:%02d:%02d.%06d%s", buf, (int) (time / USECS_PER_HOUR),
+					(int) (time / USECS_PER_MINUTE % 60), (int) (time / USECS_PER_SEC % 60),
+					(int) (time % USECS_PER_SEC), era);
+}
+
+/* A wall clock's reading: the same whatever time zone anything is in (case C04). */
+static Timestamp
+number_timestamp(const ConnectKind *kind, int64 number)
+{
+	int64		result = to_micros(kind, number);
+
+	if (pg_add_s64_overflow(result, UNIX_EPOCH_USECS, &result) || !IS_VALID_TIMESTAMP(result))
+		out_of_range(kind, number);
+	return result;
+}
+
+/* Also of more than a day and less than nothing: MySQL's TIME, durations. */
+static char *
+time_text(const ConnectKind *kind, int64 number)
+{
+	int64		time = to_micros(kind, number);
+	uint64		size = time < 0 ? 0 - (uint64) time : (uint64) time;
+
+	return psprintf("%s%02llu:%02d:%02d.%06d", time < 0 ? "-" : "",
+					(unsigned long long) (size / USECS_PER_HOUR), (int) (size / USECS_PER_MINUTE % 60),
+					(int) (size / USECS_PER_SEC % 60), (int) (size % USECS_PER_SEC));
+}
+
+/* An instant, in UTC where the column has no zone (case X08). */
+static char *
+zoned_text(const JsonText *value)
+{
+	char	   *text = pnstrdup(value->text, value->len);
+	TimestampTz instant;
+
+	instant = DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in, CStringGetDatum(text),
+													  ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
+	if (TIMESTAMP_NOT_FINITE(instant))
+		return text;
+	pfree(text);
+	return timestamp_text((Timestamp) instant);
+}
+
+/* ------------------------------------------------------------------------
+ * One value
+ * ------------------------------------------------------------------------ */
+
+/*
+ * The text that stands for a logical value, and whether it is a number's; NULL if the
+ * value is to be taken as it is.
+ */
+static char *
+logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number)
+{
+	const ConnectKind *kind = &column->kind;
+	int64		number;
+
+	*is_number = false;
+	switch (kind->logical)
+	{
+		case LOGICAL_DECIMAL:
+			*is_number = true;
+			return decimal_text(kind, kind->parameter, value);
+		case LOGICAL_VARIABLE_DECIMAL:
+			*is_number = true;
+			return variable_decimal_text(kind, value);
+		case LOGICAL_BITS:
+			return column->base == BYTEAOID || column->json ? NULL : bits_text(kind, value);
+		case LOGICAL_ZONED:
+			return column->base == TIMESTAMPOID && value->kind == JK_STRING && !value->escaped ? zoned_text(value) : NULL;
+		case LOGICAL_PLAIN:
+			return NULL;
+		default:
+			break;
+	}
+
+	/* times: numbers, which only columns of other types need converted */
+	if (column->number || column->json || (kind->without_schema && value->kind != JK_NUMBER))
+		return NULL;
+	number = required_int64(kind, value);
+	switch (kind->logical)
+	{
+		case LOGICAL_DATE:
+			return date_text(kind, number);
+		case LOGICAL_TIME:
+			return time_text(kind, number);
+		case LOGICAL_DURATION:
+			return column->base == INTERVALOID ? time_text(kind, number) : NULL;
+		default:
+			{
+				const char *infinity = infinity_text(kind, number);
+
+				return infinity ? pstrdup(infinity) : timestamp_text(number_timestamp(kind, number));
+			}
+	}
+}
+
+/* An array of logical values as the array of their texts. */
+static Datum
+array_value(ConnectColumn *column, const JsonText *value, bool *isnull)
+{
+	StringInfoData text;
+	JsonScan	scan;
+	JsonText	element;
+	JsonText	whole = {.kind = JK_ARRAY};
+	int			n = 0;
+	Datum		result;
+
+	initStringInfo(&text);
+	appendStringInfoChar(&text, '[');
+	json_scan_init(&scan, value->text, value->len);
+	(void) json_scan_array_begin(&scan);
+	for (; json_scan_array_next(&scan, n == 0, &element); n++)
+	{
+		bool		is_number;
+		char	   *logical = element.kind == JK_NULL ? NULL : logical_text(column, &element, &is_number);
+
+		CHECK_FOR_INTERRUPTS();
+		if (n > 0)
+			appendStringInfoChar(&text, ',');
+		if (logical == NULL)
+		{
+			bool		quoted = element.kind == JK_STRING;
+
+			appendBinaryStringInfo(&text, element.text - quoted, element.len + 2 * quoted);
+			continue;
+		}
+		appendStringInfo(&text, is_number ? "%s" : "\"%s\"", logical);
+		pfree(logical);
+	}
+	appendStringInfoChar(&text, ']');
+	whole.text = text.data;
+	whole.len = text.len;
+	result = json_value_datum(column->target, &whole, isnull);
+	pfree(text.data);
+	return result;
+}
+
+static Datum
+column_value(ConnectColumn *column, const JsonText *value, bool *isnull)
+{
+	JsonText	logical = {.kind = JK_STRING};
+	bool		is_number;
+	char	   *text;
+	Datum		result;
+
+	if (column->kind.logical == LOGICAL_PLAIN || value->kind <= JK_NULL)
+		return json_value_datum(column->target, value, isnull);
+	if (column->array)
+		return value->kind == JK_ARRAY ? array_value(column, value, isnull)
+			: json_value_datum(column->target, value, isnull);
+	if (column->direct && column->kind.logical == LOGICAL_TIMESTAMP && value->kind == JK_NUMBER)
+	{
+		int64		number = required_int64(&column->kind, value);
+
+		if (infinity_text(&column->kind, number) == NULL)
+		{
+			*isnull = false;
+			return TimestampGetDatum(number_timestamp(&column->kind, number));
+		}
+	}
+	text = logical_text(column, value, &is_number);
+	if (text == NULL)
+		return json_value_datum(column->target, value, isnull);
+	logical.text = text;
+	logical.len = strlen(text);
+	if (is_number)
+		logical.kind = JK_NUMBER;
+	result = json_value_datum(column->target, &logical, isnull);
+	pfree(text);
+	return result;
+}
+
+/* ------------------------------------------------------------------------
+ * Values that were left out
+ * ------------------------------------------------------------------------ */
+
+static bool
+string_is(const JsonText *value, const char *text, Size len)
+{
+	char	   *plain;
+	size_t		plain_len;
+	bool		same;
+
+	if (!value->escaped)
+		return value->len == len && memcmp(value->text, text, len) == 0;
+	if (value->len < len)
+		return false;
+	plain = palloc(value->len + 1);
+	same = json_unescape(value, true, plain, &plain_len) == JSON_OK && plain_len == len && memcmp(plain, text, len) == 0;
+	pfree(plain);
+	return same;
+}
+
+/* One element that is the marker, or one number for each of its bytes. */
+static bool
+array_is_marker(const ConnectRow *row, const JsonText *value)
+{
+	const char *marker = row->options.unavailable;
+	JsonScan	scan;
+	JsonText	element;
+	Size		n = 0;
+	bool		strings = false;
+
+	json_scan_init(&scan, value->text, value->len);
+	(void) json_scan_array_begin(&scan);
+	for (; json_scan_array_next(&scan, n == 0, &element); n++)
+	{
+		int64		number;
+
+		if (n == 0 && element.kind == JK_STRING)
+		{
+			strings = true;
+			if (string_is(&element, marker, row->marker_len) ||
+				string_is(&element, row->marker_base64, strlen(row->marker_base64)) ||
+				(row->marker_uuid && string_is(&element, row->marker_uuid, strlen(row->marker_uuid))))
+				continue;
+		}
+		if (strings || n >= row->marker_len || !connect_int64(&element, &number) ||
+			number != (signed char) marker[n])
+			return false;
+	}
+	return strings ? n == 1 : n == row->marker_len;
+}
+
+static bool
+is_unavailable(const ConnectRow *row, const ConnectColumn *column, const JsonText *value)
+{
+	switch (value->kind)
+	{
+		case JK_STRING:
+			return string_is(value, row->options.unavailable, row->marker_len) ||
+				(column->base == BYTEAOID && string_is(value, row->marker_base64, strlen(row->marker_base64))) ||
+				string_is(value, row->marker_map, strlen(row->marker_map));
+		case JK_ARRAY:
+			return column->array && array_is_marker(row, value);
+		case JK_OBJECT:
+			return value->len == strlen(row->marker_map) && memcmp(value->text, row->marker_map, value->len) == 0;
+		default:
+			return false;
+	}
+}
+
+static void
+prepare_markers(ConnectRow *row)
+{
+	const char *marker = row->options.unavailable;
+	int			max;
+	int			len;
+	bool		uuids = false;
+	char	   *hash;
+
+	/* messages are UTF-8 */
+	marker = pg_server_to_any(marker, (int) strlen(marker), PG_UTF8);
+	row->options.unavailable = marker;
+	row->marker_len = strlen(marker);
+	max = pg_b64_enc_len((int) row->marker_len) + 1;
+	row->marker_base64 = palloc(max);
+	len = pg_b64_encode((const void *) marker, (int) row->marker_len, row->marker_base64, max);
+	row->marker_base64[Max(len, 0)] = '\0';
+	row->marker_map = psprintf("{\"%s\":\"%s\"}", marker, marker);
+
+	/* the name-based UUID that Java makes of the bytes (RFC 4122, version 3, no namespace) */
+	for (int i = 0; i < row->ncolumns && !uuids; i++)
+		uuids = row->columns[i].array && row->columns[i].base == UUIDOID;
+	if (!uuids)
+		return;
+	hash = text_to_cstring(DatumGetTextPP(DirectFunctionCall1(md5_text, PointerGetDatum(cstring_to_text(marker)))));
+	hash[12] = '3';
+	hash[16] = "89ab"[(hash[16] <= '9' ? hash[16] - '0' : hash[16] - 'a' + 10) & 3];
+	row->marker_uuid = psprintf("%.8s-%.4s-%.4s-%.4s-%.12s", hash, hash + 8, hash + 12, hash + 16, hash + 20);
+}
+
+/* ------------------------------------------------------------------------
+ * Rows
+ * ------------------------------------------------------------------------ */
+
+/* What a bare number in a column of this type counts, with the option time_unit. */
+static ConnectKind
+plain_kind(Oid base, ConnectUnit unit)
+{
+	ConnectKind kind = {.logical = LOGICAL_PLAIN, .unit = unit, .without_schema = true};
+
+	if (unit == CONNECT_NO_UNIT)
+		return kind;
+	switch (base)
+	{
+		case DATEOID:
+			kind.logical = LOGICAL_DATE;
+			kind.name = "date";
+			break;
+		case TIMEOID:
+		case TIMETZOID:
+			kind.logical = LOGICAL_TIME;
+			kind.name = "time";
+			break;
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			kind.logical = LOGICAL_TIMESTAMP;
+			kind.name = "timestamp";
+			break;
+		default:
+			break;
+	}
+	return kind;
+}
+
+ConnectRow *
+connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptions *options)
+{
+	ConnectRow *row = palloc0(sizeof(ConnectRow));
+	const char **names = palloc(Max(ncolumns, 1) * sizeof(char *));
+	int		   *field_of = palloc(Max(ncolumns, 1) * sizeof(int));
+
+	row->options = *options;
+	row->ncolumns = ncolumns;
+	row->columns = palloc0(Max(ncolumns, 1) * sizeof(ConnectColumn));
+	for (int i = 0; i < ncolumns; i++)
+		names[i] = columns[i].field;
+	row->fields = json_fields_create(ncolumns, names, field_of);
+	row->found = palloc(Max(row->fields->n, 1) * sizeof(JsonText));
+	for (int i = 0; i < ncolumns; i++)
+	{
+		ConnectColumn *column = &row->columns[i];
+		Oid			element;
+
+		column->target = json_target_create(&columns[i], options->time_zone, options->strip_nul);
+		column->field = field_of[i];
+		column->index = columns[i].index;
+		column->name = columns[i].column;
+		column->member = columns[i].field;
+		column->base = getBaseType(columns[i].type);
+		element = get_element_type(column->base);
+		column->array = OidIsValid(element);
+		if (column->array)
+			column->base = getBaseType(element);
+		column->direct = columns[i].type == TIMESTAMPOID && columns[i].typmod < 0;
+		column->json = column->base == JSONOID || column->base == JSONBOID;
+		column->number = column->base == INT2OID || column->base == INT4OID || column->base == INT8OID ||
+			column->base == NUMERICOID || column->base == FLOAT4OID || column->base == FLOAT8OID;
+		column->plain = plain_kind(column->base, options->unit);
+		column->kind = column->plain;
+	}
+	row->schema = connect_schema_create(ncolumns, names);
+	if (options->unavailable)
+		prepare_markers(row);
+	return row;
+}
+
+void
+connect_row_schema(ConnectRow *row, const JsonText *schema, const char *field)
+{
+	const ConnectKind *kinds;
+
+	if (!connect_schema_read(row->schema, schema, field, &kinds))
+		return;
+	for (int i = 0; i < row->ncolumns; i++)
+	{
+		ConnectColumn *column = &row->columns[i];
+
+		column->kind = column->plain;
+		if (kinds && kinds[i].logical != LOGICAL_PLAIN && kinds[i].of_elements == column->array)
+			column->kind = kinds[i];
+	}
+}
+
+void
+connect_row_read(ConnectRow *row, const JsonText *object, RowSink *sink)
+{
+	JsonScan	scan;
+
+	json_scan_init(&scan, object->text, object->len);
+	if (!json_scan_object(&scan, row->fields, row->found))
+		json_scan_raise(&scan, object->text);
+	for (int i = 0; i < row->ncolumns; i++)
+	{
+		ConnectColumn *column = &row->columns[i];
+		JsonText   *value = &row->found[column->field];
+
+		sink->column = column->name;
+		if (value->kind == JK_MISSING)
+		{
+			if (row->options.fail_on_missing)
+				ereport(ERROR,
+						(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+						 errmsg("member \"%s\" is missing", column->member)));
+			if (sink->missing)
+				sink->missing[column->index] = true;
+		}
+		else if (row->options.unavailable && value->kind >= JK_STRING && is_unavailable(row, column, value))
+		{
+			if (row->options.unavailable_error)
+				ereport(ERROR,
+						(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+						 errmsg("the message does not hold the value, which did not change"),
+						 errhint("PostgreSQL sends large values only when they change, or with REPLICA IDENTITY FULL; the option unavailable 'keep' keeps the value that the row has.")));
+			sink->unchanged = bms_add_member(sink->unchanged, column->index);
+			sink->values[column->index] = (Datum) 0;
+			sink->isnull[column->index] = true;
+			continue;
+		}
+		sink->values[column->index] = column_value(column, value, &sink->isnull[column->index]);
+	}
+	sink->column = NULL;
+}
+
+void
+connect_row_read_whole(ConnectRow *row, const char *field, const JsonText *value, RowSink *sink)
+{
+	for (int i = 0; i < row->ncolumns; i++)
+	{
+		ConnectColumn *column = &row->columns[i];
+
+		sink->column = column->name;
+		if (strcmp(column->member, field) != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("\"%s\" is a JSON %s, not an object with a member \"%s\"",
+							field, json_kind_name(value->kind), column->member),
+					 errhint("A jsonb column with the field \"%s\" takes it as a whole, as MongoDB's documents need it.", field)));
+		sink->values[column->index] = json_value_datum(column->target, value, &sink->isnull[column->index]);
+	}
+	sink->column = NULL;
+}
+
+bool
+connect_is_wrapper(const JsonText *schema, const JsonText *payload)
+{
+	return (schema->kind == JK_OBJECT || schema->kind == JK_NULL) &&
+		(payload->kind == JK_OBJECT || payload->kind == JK_NULL);
+}
