@@ -28,6 +28,18 @@ UPDATE t SET v = v || '!' FROM (VALUES (100), (101)) s (i) WHERE t.id = s.i AND 
 DELETE FROM t WHERE id IN (SELECT id + 2 FROM t WHERE v LIKE '%!');
 -- a join that brings a row twice changes it once
 UPDATE t SET v = s.x FROM (VALUES (104, 'first'), (104, 'second')) s (i, x) WHERE t.id = s.i;
+-- also where the scan of the target runs again and again
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_material = off;
+BEGIN;
+EXPLAIN (COSTS OFF) UPDATE t SET v = s.id || ' was first' FROM t s WHERE s.id IN (2, 30) AND t.id > s.id;
+UPDATE t SET v = s.id || ' was first' FROM t s WHERE s.id IN (2, 30) AND t.id > s.id;
+SELECT v LIKE '%was first' AS changed, count(*) FROM t GROUP BY 1 ORDER BY 1;
+ROLLBACK;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+RESET enable_material;
 WITH gone AS (DELETE FROM t WHERE id = 105 RETURNING *) INSERT INTO t (id, v) SELECT 205, v FROM gone RETURNING id, v;
 -- a statement does not see what it writes itself
 INSERT INTO t (id, v) SELECT id + 1000, v FROM t;
@@ -107,6 +119,8 @@ INSERT INTO gen (id, v) VALUES (7, 'loud'), (8, 'skip') RETURNING *;
 -- a trigger that changes the key: the old one gets its tombstone
 UPDATE gen SET v = 'move' WHERE id = 7 RETURNING id, v;
 DELETE FROM gen WHERE id = 107;
+CREATE FUNCTION report() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING '% % -> %', TG_OP, OLD, NEW; RETURN NULL; END $$;
+CREATE TRIGGER report AFTER INSERT OR UPDATE OR DELETE ON gen FOR EACH ROW EXECUTE FUNCTION report();
 CREATE VIEW gen_view AS SELECT * FROM gen WHERE id < 50 WITH CHECK OPTION;
 INSERT INTO gen_view (id, v) VALUES (9, 'in');
 INSERT INTO gen_view (id, v) VALUES (99, 'out');
@@ -181,5 +195,5 @@ EXPLAIN (COSTS OFF) INSERT INTO t (id) VALUES (1);
 DROP TABLE parent;
 DROP VIEW gen_view;
 DROP FOREIGN TABLE t, spelling, names, gen, raw, win, log;
-DROP FUNCTION shout();
+DROP FUNCTION shout(), report();
 DROP SERVER upsert_kafka_test;

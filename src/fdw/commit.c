@@ -97,6 +97,7 @@ static Sender *
 sender_of(const PendingTarget *target)
 {
 	KafkaProducerSettings settings = {0};
+	KafkaConfig config = *target->config;
 	Sender	   *sender;
 
 	for (int i = 0; i < sending->nsenders; i++)
@@ -125,7 +126,8 @@ sender_of(const PendingTarget *target)
 	sender->userid = target->userid;
 	sender->partitioner = target->partitioner;
 	sender->delivery = target->delivery;
-	sender->producer = kafka_producer_acquire(target->config, &settings, sending->cxt);
+	config.timeout_ms = Min(config.timeout_ms, uk_commit_timeout);
+	sender->producer = kafka_producer_acquire(&config, &settings, sending->cxt);
 	sending->nsenders++;
 	return sender;
 }
