@@ -61,7 +61,7 @@ SELECT relname, attname, type, options FROM proposed WHERE relname = 'import_log
 
 -- EXCEPT: all topics but these, and those of the broker itself
 DROP FOREIGN TABLE import_kinds, import_log, import_text_key, import_bytes, import_some, import_empty, "import.Names-1";
-\set topics `kt list`
+\set topics `test/kt list`
 SELECT string_agg(quote_ident(topic), ', ') AS others
   FROM regexp_split_to_table(:'topics', E'\n') topic WHERE topic !~ '^import_log$|^__|^$' \gset
 IMPORT FOREIGN SCHEMA topics EXCEPT (:others) FROM SERVER imp INTO imp;
@@ -86,4 +86,4 @@ SET client_min_messages = warning;
 DROP SCHEMA imp CASCADE;
 DROP SERVER imp CASCADE;
 DROP SERVER imp_down CASCADE;
-\! for t in kinds text_key log bytes some empty; do kt delete import_$t; done; test/kt delete import.Names-1
+\! for t in kinds text_key log bytes some empty; do test/kt delete import_$t; done; test/kt delete import.Names-1

@@ -145,7 +145,9 @@ ALTER FOREIGN TABLE opt_t ALTER COLUMN v OPTIONS (ADD kee 'true');
 ALTER FOREIGN TABLE opt_t ALTER COLUMN v OPTIONS (ADD key 'primary');
 ALTER FOREIGN TABLE opt_t ALTER COLUMN v OPTIONS (ADD field '');
 ALTER FOREIGN TABLE opt_t ALTER COLUMN v OPTIONS (ADD metadata 'ofset');
+-- of another format: each list is right by itself, the table as a whole is not
 ALTER FOREIGN TABLE opt_t ALTER COLUMN v OPTIONS (ADD metadata 'value.source.timestamp');
+ALTER FOREIGN TABLE opt_t ALTER COLUMN v OPTIONS (DROP metadata);
 ALTER FOREIGN TABLE opt_t ALTER COLUMN v OPTIONS (ADD field 'x', ADD metadata 'offset');
 ALTER FOREIGN TABLE opt_t ALTER COLUMN v OPTIONS (ADD field 'V');
 ALTER FOREIGN TABLE opt_t ADD COLUMN m1 text OPTIONS (metadata 'timestamp_type'), ADD COLUMN m2 bytea OPTIONS (metadata 'raw key');

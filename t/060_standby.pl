@@ -54,7 +54,7 @@ is(on_standby('SELECT kind, k, v FROM changes'), "+I|a|1\n-U|a|1\n+U|a|2\n+I|b|3
 refused('SELECT * FROM bad', qr/invalid input for column "v" of foreign table "bad"/, 'on_error stop');
 is(on_standby('SELECT l.k, s.v FROM log l JOIN LATERAL (SELECT v FROM state s WHERE s.k = l.k) s ON true ORDER BY l."offset"'), "a|2\na|2\nd|4", 'rescans');
 is(on_standby("BEGIN ISOLATION LEVEL REPEATABLE READ; DECLARE c CURSOR FOR SELECT v FROM state ORDER BY k; FETCH 1 FROM c; FETCH 1 FROM c; COMMIT"), "2\n4", 'a cursor');
-like(on_standby('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM log WHERE "offset" > 3'), qr/Offsets: 0 \[4,6\).*Messages: 2/s, 'EXPLAIN ANALYZE');
+like(on_standby('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT k FROM log WHERE "offset" > 3'), qr/Offsets: 0 \[4,6\).*Messages: 2/s, 'EXPLAIN ANALYZE');
 like(on_standby("SELECT row_to_json(d) FROM upsert_kafka.decode(NULL::state, '{\"k\":\"x\"}', '{\"v\":7}') d"), qr/"v":7/, 'decode()');
 {
 	# many keys, little memory

@@ -14,6 +14,7 @@ use UpsertKafka;
 
 our @EXPORT = qw(start_proxy stop_proxy freeze thaw
   start_session end_session session_pid timed
+  open_shell shell_send shell_wait shell close_shell
   threads descriptors resident_kb);
 
 # --- a broker that can be frozen -------------------------------------------------------
@@ -184,6 +185,57 @@ sub timed
 	my $seconds = end_session($session);
 	my ($state) = $session->{err} =~ /(?:ERROR|FATAL):  ([0-9A-Z]{5}):/;
 	return ($seconds, $state || '', $session->{err} . $session->{out});
+}
+
+# --- sessions that stay ------------------------------------------------------------------
+
+# A psql that goes on after errors; $shell->{pid} is its backend.
+sub open_shell
+{
+	my ($node, @settings) = @_;
+	my $shell = { in => '', out => '', err => '', commands => 0 };
+	$shell->{run} = IPC::Run::start([ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $node->connstr('postgres') ],
+		'<', \$shell->{in}, '>', \$shell->{out}, '2>', \$shell->{err}, IPC::Run::timeout(300));
+	shell($shell, $_) foreach @settings;
+	$shell->{pid} = shell($shell, 'SELECT pg_backend_pid();');
+	return $shell;
+}
+
+# Sends lines, each a whole command, and does not wait.
+sub shell_send
+{
+	my ($shell, @lines) = @_;
+	$shell->{commands}++;
+	$shell->{out} = $shell->{err} = '';
+	$shell->{in} .= join('', map { "$_\n" } @lines) . "\\echo DONE $shell->{commands}\n";
+	IPC::Run::pump_nb($shell->{run});
+	return;
+}
+
+# Waits until they are done; returns their output, errors are in $shell->{err}.
+sub shell_wait
+{
+	my ($shell) = @_;
+	my $end = "DONE $shell->{commands}\n";
+	IPC::Run::pump($shell->{run}) until $shell->{out} =~ /\Q$end\E$/;
+	IPC::Run::pump_nb($shell->{run});
+	(my $out = $shell->{out}) =~ s/\n?\Q$end\E$//;
+	return $out;
+}
+
+sub shell
+{
+	my ($shell, @lines) = @_;
+	shell_send($shell, @lines);
+	return shell_wait($shell);
+}
+
+sub close_shell
+{
+	my ($shell) = @_;
+	$shell->{in} .= "\\q\n";
+	IPC::Run::finish($shell->{run});
+	return;
 }
 
 # --- processes --------------------------------------------------------------------------

@@ -828,6 +828,8 @@ static void
 parse_metadata_option(const char *name, const char *value, ColumnOptions *column)
 {
 	const char **of_format = format_metadata_names();
+	bool		is_format = strncmp(value, FORMAT_METADATA_PREFIX, strlen(FORMAT_METADATA_PREFIX)) == 0;
+	const char *const *names = is_format ? (const char *const *) of_format : metadata_values;
 	int			i = word_index(value, metadata_values);
 	const char *closest;
 	StringInfoData hint;
@@ -847,16 +849,12 @@ parse_metadata_option(const char *name, const char *value, ColumnOptions *column
 	}
 
 	initStringInfo(&hint);
-	closest = option_closest(value, metadata_values);
-	if (closest == NULL)
-		closest = option_closest(value, of_format);
+	closest = option_closest(value, names);
 	if (closest)
 		appendStringInfo(&hint, _("Perhaps you meant \"%s\". "), closest);
-	appendStringInfoString(&hint, _("Metadata that a column can show is: "));
-	for (i = 0; metadata_values[i]; i++)
-		appendStringInfo(&hint, "%s%s", i ? ", " : "", metadata_values[i]);
-	for (i = 0; of_format[i]; i++)
-		appendStringInfo(&hint, ", %s", of_format[i]);
+	appendStringInfoString(&hint, is_format ? _("Metadata that formats offer is: ") : _("Metadata that a column can show is: "));
+	for (i = 0; names[i]; i++)
+		appendStringInfo(&hint, "%s%s", i ? ", " : "", names[i]);
 	appendStringInfoChar(&hint, '.');
 	option_bad_value(name, value, hint.data);
 }

@@ -97,7 +97,8 @@ required_int64(const ConnectKind *kind, const JsonText *value)
 	if (value->kind != JK_NUMBER || !value->integral)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("a whole number is expected for %s, found a JSON %s", kind->name, json_kind_name(value->kind))));
+				 errmsg("a whole number is expected for %s, found %s", kind->name,
+						value->kind == JK_NUMBER ? json_excerpt(value) : psprintf("a JSON %s", json_kind_name(value->kind)))));
 	if (!connect_int64(value, &result))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),

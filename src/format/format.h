@@ -103,9 +103,9 @@ typedef struct Encoder
 typedef struct FormatOption
 {
 	const char *name;			/* snake_case, without the "value_json_" prefix */
-	const char *alias;			/* another name that means the same, or NULL */
 	const char *type;			/* "bool", "int", "char", "text", or an enum as "a|b|c" */
 	const char *description;
+	const char *alias;			/* another name that means the same, or NULL */
 } FormatOption;
 
 /* What a message says beside the row: metadata 'value.NAME' of a column. */

@@ -53,16 +53,16 @@ typedef struct JsonDecoder
 #define FRAMING_SIZE 5
 
 static const FormatOption json_options[] = {
-	{"fail_on_missing_field", NULL, "bool", "a member that is absent is an error instead of NULL"},
-	{"empty_value", NULL, "error|delete|ignore", "what a zero-length value means"},
-	{"null_value", NULL, "error|delete", "what a value of the four bytes null means"},
-	{"nul_handling", NULL, "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"},
-	{"registry_framing", NULL, "error|strip", "what the five bytes of a schema registry before the JSON text mean"},
-	{"encode_decimal_as_plain_number", NULL, "bool", "numeric is written with its scale and never with an exponent"},
-	{"encode_ignore_null_fields", NULL, "bool", "NULL columns are left out instead of being written as null"},
-	{"timestamp_format_standard", "timestamp_format", "SQL|ISO-8601", "a blank or a T between date and time, when written"},
-	{"map_null_key_mode", NULL, "FAIL|DROP|LITERAL", "Flink's, for maps with null keys; jsonb has none"},
-	{"map_null_key_literal", NULL, "text", "Flink's, for maps with null keys; jsonb has none"},
+	{"fail_on_missing_field", "bool", "a member that is absent is an error instead of NULL"},
+	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
+	{"null_value", "error|delete", "what a value of the four bytes null means"},
+	{"nul_handling", "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"},
+	{"registry_framing", "error|strip", "what the five bytes of a schema registry before the JSON text mean"},
+	{"encode_decimal_as_plain_number", "bool", "numeric is written with its scale and never with an exponent"},
+	{"encode_ignore_null_fields", "bool", "NULL columns are left out instead of being written as null"},
+	{"timestamp_format_standard", "SQL|ISO-8601", "a blank or a T between date and time, when written", "timestamp_format"},
+	{"map_null_key_mode", "FAIL|DROP|LITERAL", "Flink's, for maps with null keys; jsonb has none"},
+	{"map_null_key_literal", "text", "Flink's, for maps with null keys; jsonb has none"},
 	{NULL}
 };
 

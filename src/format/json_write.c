@@ -443,7 +443,7 @@ write_node(JsonNode *node, Datum value, StringInfo out)
 			out->len += pg_ltoa(DatumGetInt32(value), out->data + out->len);
 			break;
 		case NODE_INT8:
-			enlargeStringInfo(out, MAXINT8LEN + 1);
+			enlargeStringInfo(out, 24);
 			out->len += pg_lltoa(DatumGetInt64(value), out->data + out->len);
 			break;
 		case NODE_FLOAT4:

@@ -48,7 +48,7 @@ typedef struct RawEncoder
 } RawEncoder;
 
 static const FormatOption raw_options[] = {
-	{"endianness", NULL, "big-endian|little-endian", "byte order of integers and floats"},
+	{"endianness", "big-endian|little-endian", "byte order of integers and floats"},
 	{NULL}
 };
 

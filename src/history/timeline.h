@@ -8,7 +8,9 @@
  * (event time, offset).  A delete of offset d and time T voids, for every
  * t >= T, the upserts of its partition with a smaller offset and those of other
  * partitions with an older Kafka timestamp.  Equal event times in different
- * partitions go by (Kafka timestamp, partition) of each partition's last.
+ * partitions go by (Kafka timestamp, partition) of each partition's last.  T is the
+ * caller's to know: a tombstone's Kafka timestamp, or what a change event tells; between
+ * partitions the Kafka timestamps decide whatever T is.
  */
 #ifndef UK_TIMELINE_H
 #define UK_TIMELINE_H

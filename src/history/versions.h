@@ -11,7 +11,9 @@
  *
  *	__op	 meaning										row's values
  *	u  U	 an upsert, at its event time					the new row
- *	d  D	 a delete, at its Kafka timestamp				key only, rest NULL
+ *	d  D	 a delete, at its Kafka timestamp, or at the	key only, rest NULL
+ *			 time that its change event tells; a tombstone
+ *			 right behind a delete: at that delete's
  *	r  R	 derived: the upsert named by __partition,		that upsert's row
  *			 __offset holds (again) from here on
  *	e  E	 derived: nothing holds from here on			key only, rest NULL

@@ -42,6 +42,7 @@ static KafkaHandle *doomed;		/* to be destroyed */
 static int	nhandles;			/* made and not yet destroyed */
 static bool reaper_running;
 static int64 trim_at;			/* when to return memory to the system; 0: no need */
+static bool exiting;			/* the process is about to end */
 
 static int	pool_pid;			/* process that the above belongs to */
 static KafkaClient *clients;	/* main thread: those not released */
@@ -186,11 +187,13 @@ reaper_main(void *arg)
 			handle_destroy(handle);
 			pthread_mutex_lock(&lock);
 			nhandles--;
+			/* not yet: the main thread is about to free what it had of it */
+			trim_at = exiting ? 0 : kafka_now_ms() + TRIM_AFTER_MS;
 			pthread_cond_broadcast(&handle_gone);
 		}
-		else if (trim_at != 0 && (trim_at <= now || idle == NULL))
+		else if (trim_at != 0 && trim_at <= now)
 			trim_memory();
-		else if (idle != NULL)
+		else if (idle != NULL || trim_at != 0)
 		{
 			struct timespec until;
 
@@ -210,7 +213,7 @@ reaper_main(void *arg)
 static void
 reaper_wake(void)
 {
-	if (trim_at == 0 && (idle != NULL || doomed != NULL))
+	if (trim_at == 0 && !exiting && (idle != NULL || doomed != NULL))
 		trim_at = kafka_now_ms() + TRIM_AFTER_MS;
 	if (reaper_running)
 		pthread_cond_signal(&reaper_wakeup);
@@ -364,7 +367,9 @@ handle_create(const KafkaConfig *config, const KafkaHandleKey *key, const KafkaP
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_ESTABLISH_CONNECTION),
 				 errmsg("could not create a Kafka client for server \"%s\"", config->server_name),
-				 errdetail("%s.", text)));
+				 errdetail("%s.", text),
+				 OidIsValid(config->umid) ? 0 :
+				 errhint("There is no user mapping for this role on the server; passwords and keys are options of it.")));
 	}
 
 	handle->key = *key;
@@ -404,6 +409,8 @@ kafka_at_exit(int code, Datum arg)
 	}
 
 	pthread_mutex_lock(&lock);
+	exiting = true;
+	trim_at = 0;
 	for (KafkaHandle *handle = idle; handle != NULL; handle = handle->next)
 		handle->idle_until = 0;
 	reaper_wake();
@@ -430,6 +437,7 @@ pool_init(void)
 	clients = NULL;
 	nhandles = 0;
 	trim_at = 0;
+	exiting = false;
 	reaper_running = false;
 	pthread_mutex_init(&lock, NULL);
 	pthread_condattr_init(&attr);

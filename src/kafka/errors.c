@@ -116,13 +116,18 @@ kafka_raise_refused(KafkaClient *client, rd_kafka_resp_err_t err, const char *te
 static char *
 place(const char *topic, int32 partition, int64 offset, const char *text)
 {
+	int			len = strlen(text);
+
+	/* some of the library's sentences end with one */
+	while (len > 0 && text[len - 1] == '.')
+		len--;
 	if (topic == NULL)
-		return psprintf("%s.", text);
+		return psprintf("%.*s.", len, text);
 	if (partition < 0)
-		return psprintf("Topic \"%s\": %s.", topic, text);
+		return psprintf("Topic \"%s\": %.*s.", topic, len, text);
 	if (offset < 0)
-		return psprintf("Topic \"%s\", partition %d: %s.", topic, partition, text);
-	return psprintf("Topic \"%s\", partition %d, offset " INT64_FORMAT ": %s.", topic, partition, offset, text);
+		return psprintf("Topic \"%s\", partition %d: %.*s.", topic, partition, len, text);
+	return psprintf("Topic \"%s\", partition %d, offset " INT64_FORMAT ": %.*s.", topic, partition, offset, len, text);
 }
 
 static void raise_other(const char *server, const char *topic, int32 partition, int64 offset,

@@ -57,8 +57,7 @@ kafka_producer_acquire(const KafkaConfig *config, const KafkaProducerSettings *s
 	for (KafkaTopic *topic = producer->client.handle->topics; topic; topic = topic->next)
 	{
 		topic->sticky = -1;
-		for (int p = 0; p < topic->partitions; p++)
-			topic->written[p] = -1;
+		kafka_topic_forget_written(topic);
 	}
 	return producer;
 }
@@ -100,6 +99,13 @@ kafka_producer_purge(KafkaProducer *producer)
 
 /* --- topics ----------------------------------------------------------------- */
 
+void
+kafka_topic_forget_written(KafkaTopic *topic)
+{
+	for (int p = 0; p < topic->nwritten; p++)
+		topic->written[p] = -1;
+}
+
 /* Any thread: the handle is about to go. */
 void
 kafka_topics_free(KafkaTopic *topics)
@@ -125,17 +131,24 @@ out_of_memory(void)
 			 errmsg("out of memory")));
 }
 
-/* Take over a partition count; where there are more now, none was written yet. */
+/*
+ * Take over a partition count.  It is smaller when the topic was created anew, and
+ * reports on the old one may still be to come.
+ */
 static void
 set_partitions(KafkaTopic *topic, int partitions)
 {
-	int64	   *written = realloc(topic->written, sizeof(int64) * partitions);
+	if (partitions > topic->nwritten)
+	{
+		int64	   *written = realloc(topic->written, sizeof(int64) * partitions);
 
-	if (written == NULL)
-		out_of_memory();
-	topic->written = written;
-	for (int p = topic->partitions; p < partitions; p++)
-		written[p] = -1;
+		if (written == NULL)
+			out_of_memory();
+		topic->written = written;
+		for (int p = topic->nwritten; p < partitions; p++)
+			written[p] = -1;
+		topic->nwritten = partitions;
+	}
 	topic->partitions = partitions;
 	topic->known_until = kafka_now_ms() + PARTITIONS_KNOWN_MS;
 }
@@ -286,7 +299,7 @@ take_reports(KafkaClient *client, rd_kafka_event_t *event)
 	if (!producer->wait_for_acks && producer->failure.count > 0)
 	{
 		ereport(LOG,
-				(errmsg("Kafka server \"%s\" did not take " INT64_FORMAT " messages",
+				(errmsg("Kafka server \"%s\" did not take " INT64_FORMAT " message(s)",
 						client->server_name, producer->failure.count),
 				 errdetail("Topic \"%s\", partition %d: %s.", producer->failure.topic->name,
 						   producer->failure.partition, producer->failure.text),
@@ -303,7 +316,7 @@ raise_not_acknowledged(KafkaProducer *producer, const KafkaTopic *topic, int32 p
 
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
-			 errmsg("Kafka server \"%s\" did not acknowledge " INT64_FORMAT " messages within %ld ms",
+			 errmsg("Kafka server \"%s\" did not acknowledge " INT64_FORMAT " message(s) within %ld ms",
 					producer->client.server_name, count, ms),
 			 topic == NULL ? 0 :
 			 partition < 0 ? errdetail("Topic \"%s\": %s.", topic->name, last[0] ? last : "no answer") :
@@ -312,8 +325,8 @@ raise_not_acknowledged(KafkaProducer *producer, const KafkaTopic *topic, int32 p
 }
 
 /* Raise what the delivery reports told. */
-void
-kafka_raise_failure(KafkaProducer *producer)
+static void
+raise_failure(KafkaProducer *producer)
 {
 	KafkaFailure *failure = &producer->failure;
 	const char *topic = failure->topic ? failure->topic->name : NULL;
@@ -356,7 +369,7 @@ wait_for_room(KafkaProducer *producer)
 		kafka_drain_pipe(handle);
 		kafka_drain_events(&producer->client);
 		if (producer->failure.count > 0)
-			kafka_raise_failure(producer);
+			raise_failure(producer);
 		if (handle->refused)
 			kafka_raise_refused(&producer->client, handle->refused, handle->refused_text);
 		if (rd_kafka_outq_len(handle->rk) < full)
@@ -445,7 +458,7 @@ kafka_produce(KafkaProducer *producer, const KafkaOutRecord *record)
 		producer->unserved = 0;
 		kafka_drain_events(client);
 		if (producer->failure.count > 0)
-			kafka_raise_failure(producer);
+			raise_failure(producer);
 		CHECK_FOR_INTERRUPTS();
 	}
 	client->busy = false;
@@ -476,7 +489,7 @@ nothing_outstanding(KafkaClient *client)
 	KafkaProducer *producer = (KafkaProducer *) client;
 
 	if (producer->failure.count > 0)
-		kafka_raise_failure(producer);
+		raise_failure(producer);
 	return producer->outstanding == 0;
 }
 
@@ -515,7 +528,7 @@ kafka_producer_written(KafkaProducer *producer, KafkaWritten **written)
 	*written = palloc(sizeof(KafkaWritten) * max);
 	for (KafkaTopic *topic = producer->client.handle->topics; topic; topic = topic->next)
 	{
-		for (int p = 0; p < topic->partitions; p++)
+		for (int p = 0; p < topic->nwritten; p++)
 		{
 			if (topic->written[p] < 0)
 				continue;

@@ -223,8 +223,5 @@ kafka_transaction_abort(KafkaProducer *producer, long timeout_ms)
 	producer->outstanding = 0;
 	memset(&producer->failure, 0, sizeof(KafkaFailure));
 	for (KafkaTopic *topic = client->handle->topics; topic; topic = topic->next)
-	{
-		for (int p = 0; p < topic->partitions; p++)
-			topic->written[p] = -1;
-	}
+		kafka_topic_forget_written(topic);
 }

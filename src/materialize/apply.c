@@ -502,6 +502,7 @@ applier_key_begin(Applier *applier, const Change *change)
 
 	applier->partition = -1;
 	applier->has_last = false;
+	applier->kept[0] = applier->kept[1] = NULL;
 	applier->winner.change = NULL;
 	applier->winner.tuple = NULL;
 	applier->winner_changed = false;
@@ -521,6 +522,7 @@ applier_key_begin(Applier *applier, const Change *change)
 void
 applier_change(Applier *applier, const Change *change)
 {
+	change = apply_complete(applier, change);
 	if (applier->versions)
 		apply_version(applier, change);
 	else

@@ -22,8 +22,10 @@ typedef struct ApplyMap ApplyMap;
 extern ApplyMap *apply_map_create(const MaintainedTable *table, const TopicTable *topic);
 
 /*
- * Fill in change->event_time: the event time column, or the Kafka timestamp;
- * deletes always take the latter.  False, and *error filled in (record aside), when it
+ * Fill in change->event_time: the event time column, or the Kafka timestamp.  Deletes
+ * take the column only if it is metadata of the value's format, which tells when the row was
+ * deleted; those that lack it are 'bare' and take the Kafka timestamp, as all others do.
+ * False, and *error filled in (record aside), when it
  * has none (NULL, infinite, unset) or a key column is NULL: then the change
  * cannot be applied, which is its message's fault (decision 7).
  */

@@ -1,7 +1,7 @@
 /*
  * apply_internal.h
- *	  The state of apply, shared by its two files: versions and the current table
- *	  (apply.c), origins (apply_origins.c).
+ *	  The state of apply, shared by its files: versions and the current table
+ *	  (apply.c), origins (apply_origins.c), what messages left out (apply_before.c).
  */
 #ifndef UK_APPLY_INTERNAL_H
 #define UK_APPLY_INTERNAL_H
@@ -65,8 +65,12 @@ struct Applier
 	int32		partition;		/* of its messages, while it has only one; -1 none yet */
 	Timeline   *timeline;
 	TimestampTz loaded_from;	/* boundaries from here on are in the timeline */
-	Change		last;			/* last change; kind etc. */
+	Change		last;			/* last change, complete */
 	bool		has_last;
+	Change		completed;		/* of apply_complete */
+	MemoryContext kept[2];		/* values that changes took over, in turn */
+	bool		kept_last;		/* index of the last one */
+	bool		warned;			/* of a value that there is nothing to take for */
 	RowSource	winner;			/* with current_by_event_time: row of the top */
 	bool		winner_changed;
 	int			norigins;
@@ -88,6 +92,12 @@ extern VersionRow apply_read_system(Applier *applier, TupleTableSlot *slot, bool
 
 /* Bring the current table's row of the key at hand to winner; NULL: the key is gone. */
 extern void apply_write_current(Applier *applier, const RowSource *winner);
+
+/*
+ * The change as it is to be applied, with what it takes over from the message before it.
+ * The struct is good until the next call, its values as long as a change's must be.
+ */
+extern const Change *apply_complete(Applier *applier, const Change *change);
 
 /* The key's origins: read them, note a change, write them and the current table. */
 extern void origins_load(Applier *applier);

@@ -55,6 +55,14 @@ apply_map_create(const MaintainedTable *table, const TopicTable *topic)
 {
 	ApplyMap   *map = palloc0(sizeof(ApplyMap));
 
+	/* its format may have been changed since materialize() looked */
+	if (table->append && topic->value_format->changelog)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("maintained table \"%s\" has no key, but foreign table \"%s\" tells of updates and deletes",
+						get_rel_name(table->target), topic->name),
+				 errhint("Materialize it anew with the argument primary_key.")));
+
 	map->ncolumns = table->ncolumns;
 	map->names = table->columns;
 	map->sources = palloc(Max(table->ncolumns, 1) * sizeof(int));
@@ -92,6 +100,7 @@ apply_map_create(const MaintainedTable *table, const TopicTable *topic)
 	{
 		map->event_time = source_column(topic, table->event_time, table);
 		map->event_time_type = getBaseType(topic->columns[map->event_time].type);
+		map->deletes_have_time = topic->columns[map->event_time].metadata == META_FORMAT;
 		if (map->event_time_type != TIMESTAMPTZOID && map->event_time_type != TIMESTAMPOID)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -156,7 +165,8 @@ apply_check(const ApplyMap *map, Change *change, ChangeError *error)
 			return refuse(error, ERRCODE_NOT_NULL_VIOLATION, columns[map->keys[k] - 1].name,
 						  "null value in a key column");
 
-	if (map->event_time >= 0 && change->kind != ROW_DELETE)
+	change->bare = map->deletes_have_time && change->kind == ROW_DELETE && change->isnull[map->event_time];
+	if (map->event_time >= 0 && !change->bare && (change->kind != ROW_DELETE || map->deletes_have_time))
 	{
 		const char *name = columns[map->event_time].name;
 		TimestampTz moment;

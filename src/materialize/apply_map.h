@@ -21,6 +21,7 @@ struct ApplyMap
 	KeyDesc    *key_desc;		/* over a change's values; NULL without key */
 	int			event_time;		/* index in a change's values, -1: Kafka's */
 	Oid			event_time_type;
+	bool		deletes_have_time;	/* it is metadata of the value's format */
 	pg_tz	   *time_zone;
 };
 

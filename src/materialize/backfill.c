@@ -29,6 +29,9 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplesort.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
 
 #define BACKFILL_RECORDS	8192	/* fetched and decoded at once */
 #define BACKFILL_SORT_KB	(128 * 1024)
@@ -42,8 +45,14 @@
 #define SORT_TIMESTAMP		2
 #define SORT_EVENT_TIME		3
 #define SORT_PARTITION		4
-#define SORT_DELETE			5
+#define SORT_KIND			5		/* bits: below */
 #define SORT_NEXTRA			6
+
+#define SORT_KIND_DELETE	1
+#define SORT_KIND_BARE		2
+
+/* One column behind the topic's own: Change.unchanged as bytes, nearly always null. */
+#define SORT_UNCHANGED(natts)	(SORT_NEXTRA + (natts))
 
 /* Arrival within a partition is offset order; this many messages fit below a partition. */
 #define SORT_ARRIVAL_BITS	40
@@ -66,14 +75,15 @@ typedef struct Backfill
 static TupleDesc
 sort_desc(const TopicTable *topic)
 {
-	TupleDesc	desc = CreateTemplateTupleDesc(topic->natts + SORT_NEXTRA);
+	TupleDesc	desc = CreateTemplateTupleDesc(SORT_UNCHANGED(topic->natts) + 1);
 
 	TupleDescInitEntry(desc, SORT_ORDER + 1, NULL, INT8OID, -1, 0);
 	TupleDescInitEntry(desc, SORT_OFFSET + 1, NULL, INT8OID, -1, 0);
 	TupleDescInitEntry(desc, SORT_TIMESTAMP + 1, NULL, INT8OID, -1, 0);
 	TupleDescInitEntry(desc, SORT_EVENT_TIME + 1, NULL, INT8OID, -1, 0);
 	TupleDescInitEntry(desc, SORT_PARTITION + 1, NULL, INT4OID, -1, 0);
-	TupleDescInitEntry(desc, SORT_DELETE + 1, NULL, BOOLOID, -1, 0);
+	TupleDescInitEntry(desc, SORT_KIND + 1, NULL, INT4OID, -1, 0);
+	TupleDescInitEntry(desc, SORT_UNCHANGED(topic->natts) + 1, NULL, BYTEAOID, -1, 0);
 	for (int i = 0; i < topic->natts; i++)
 	{
 		const TopicColumn *column = &topic->columns[i];
@@ -171,6 +181,19 @@ plan_ranges(Backfill *backfill)
 	backfill->positions = positions;
 }
 
+/* A set of columns as one byte for each. */
+static Datum
+unchanged_bytes(const Bitmapset *unchanged, int natts)
+{
+	bytea	   *bytes = palloc0(VARHDRSZ + natts);
+	int			member = -1;
+
+	SET_VARSIZE(bytes, VARHDRSZ + natts);
+	while ((member = bms_next_member(unchanged, member)) >= 0)
+		VARDATA(bytes)[member] = 1;
+	return PointerGetDatum(bytes);
+}
+
 static void
 take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
 {
@@ -194,7 +217,11 @@ take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
 		slot->tts_values[SORT_TIMESTAMP] = Int64GetDatum(change->timestamp);
 		slot->tts_values[SORT_EVENT_TIME] = Int64GetDatum(change->event_time);
 		slot->tts_values[SORT_PARTITION] = Int32GetDatum(change->partition);
-		slot->tts_values[SORT_DELETE] = BoolGetDatum(change->kind == ROW_DELETE);
+		slot->tts_values[SORT_KIND] = Int32GetDatum((change->kind == ROW_DELETE ? SORT_KIND_DELETE : 0) |
+													(change->bare ? SORT_KIND_BARE : 0));
+		slot->tts_isnull[SORT_UNCHANGED(natts)] = change->unchanged == NULL;
+		if (change->unchanged)
+			slot->tts_values[SORT_UNCHANGED(natts)] = unchanged_bytes(change->unchanged, natts);
 		ExecStoreVirtualTuple(slot);
 		tuplesort_puttupleslot(backfill->sort, slot);
 	}
@@ -268,14 +295,28 @@ read_all(Backfill *backfill)
 }
 
 static void
-read_change(TupleTableSlot *slot, Change *change)
+read_change(TupleTableSlot *slot, int natts, Change *change)
 {
+	int			kind;
+
 	slot_getallattrs(slot);
+	kind = DatumGetInt32(slot->tts_values[SORT_KIND]);
 	memset(change, 0, sizeof(Change));
 	change->record = -1;
 	change->values = slot->tts_values + SORT_NEXTRA;
 	change->isnull = slot->tts_isnull + SORT_NEXTRA;
-	change->kind = DatumGetBool(slot->tts_values[SORT_DELETE]) ? ROW_DELETE : ROW_UPSERT;
+	change->kind = kind & SORT_KIND_DELETE ? ROW_DELETE : ROW_UPSERT;
+	change->bare = (kind & SORT_KIND_BARE) != 0;
+	if (!slot->tts_isnull[SORT_UNCHANGED(natts)])
+	{
+		bytea	   *bytes = DatumGetByteaPP(slot->tts_values[SORT_UNCHANGED(natts)]);
+		Bitmapset  *unchanged = NULL;
+
+		for (int i = 0; i < natts; i++)
+			if (VARDATA_ANY(bytes)[i])
+				unchanged = bms_add_member(unchanged, i);
+		change->unchanged = unchanged;
+	}
 	change->partition = DatumGetInt32(slot->tts_values[SORT_PARTITION]);
 	change->offset = DatumGetInt64(slot->tts_values[SORT_OFFSET]);
 	change->timestamp = DatumGetInt64(slot->tts_values[SORT_TIMESTAMP]);
@@ -323,7 +364,7 @@ load_sorted(Backfill *backfill)
 		Change		change;
 
 		CHECK_FOR_INTERRUPTS();
-		read_change(slot, &change);
+		read_change(slot, map->topic->natts, &change);
 		if (last_slot == NULL)
 			applier_key_begin(applier, &change);
 		else if (!apply_same_key(map, &last, &change))
@@ -340,6 +381,8 @@ load_sorted(Backfill *backfill)
 		else
 			pool.kept = lappend(pool.kept, last_slot);
 		applier_change(applier, &change);
+		bms_free(unconstify(Bitmapset *, change.unchanged));
+		change.unchanged = NULL;
 		last = change;
 		last_slot = slot;
 	}
@@ -390,7 +433,11 @@ backfill_run(Oid target)
 	OwnerScope	scope;
 	bool		loaded = false;
 
-	maintained_table_lock_to_apply(target);
+	/* a worker locks the tables only after Kafka has answered, see below */
+	if (MyBackendType == B_BG_WORKER)
+		(void) maintained_table_lock(target, false);
+	else
+		maintained_table_lock_to_apply(target);
 	PushActiveSnapshot(GetLatestSnapshot());
 	old = MemoryContextSwitchTo(context);
 	memset(&backfill, 0, sizeof(backfill));

@@ -93,6 +93,7 @@ feed_source_define(FeedSource *source)
 	relation_close(rel, AccessShareLock);
 	source->map = apply_map_create(source->table, source->topic);
 	source->decoder = change_decoder_create(source->topic, NULL);
+	change_decoder_tell_unchanged(source->decoder);
 }
 
 void
@@ -140,6 +141,32 @@ feed_stop_at(FeedSource *source, const KafkaRecord *record, const ChangeError *e
 			 errhint("See upsert_kafka.errors; go past it with upsert_kafka.skip(), or mend the cause and call upsert_kafka.resume().")));
 }
 
+/*
+ * A row before an update says nothing that the row after it does not, unless the update
+ * has changed the key: then the row of the old key is gone.
+ */
+static bool
+becomes_delete(FeedSource *source, ChangeBatch *batch, int i)
+{
+	Change	   *before = &batch->changes[i];
+	const Change *after = i + 1 < batch->nchanges && before[1].record == before->record ? &before[1] : NULL;
+	const AttrNumber *keys;
+	int			nkeys = apply_key_columns(source->map, &keys);
+
+	for (int k = 0; k < nkeys; k++)
+	{
+		if (before->isnull[keys[k] - 1])
+			return false;
+		if (after && after->isnull[keys[k] - 1])
+			after = NULL;
+	}
+	if (after && apply_same_key(source->map, before, after))
+		return false;
+	before->kind = ROW_DELETE;
+	before->unchanged = NULL;
+	return true;
+}
+
 int
 feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *batch, ChangeError **stop)
 {
@@ -158,6 +185,8 @@ feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *
 	{
 		ChangeError *error;
 
+		if (batch->changes[i].kind == ROW_UPDATE_BEFORE && !becomes_delete(source, batch, i))
+			continue;
 		if (apply_check(source->map, &batch->changes[i], (error = palloc0(sizeof(ChangeError)))))
 		{
 			pfree(error);
@@ -166,6 +195,9 @@ feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *
 			kept++;
 			continue;
 		}
+		/* a message is applied whole or not at all */
+		while (kept > 0 && batch->changes[kept - 1].record == batch->changes[i].record)
+			kept--;
 		error->record = batch->changes[i].record;
 		error->values = batch->changes[i].values;
 		error->isnull = batch->changes[i].isnull;

@@ -183,6 +183,11 @@ choose_keys(Relation source, const TopicTable *topic, ArrayType *primary_key, Ma
 		for (int i = 0; i < table->nkeys; i++)
 			table->key_columns[i] = pstrdup(topic->columns[topic->keys[i] - 1].name);
 		table->append = table->nkeys == 0;
+		if (table->append && topic->value_format->changelog)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("foreign table \"%s\" tells of updates and deletes, which need a key", topic->name),
+					 errhint("Name the columns that identify a row in argument primary_key, or use connector \"upsert-kafka\".")));
 		return;
 	}
 
