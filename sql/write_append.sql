@@ -83,6 +83,7 @@ BEGIN
     RETURN false;
 END $$;
 SELECT arrived();
+SELECT upsert_kafka.last_written() LIKE '%random%' AS in_bookmark;
 \! test/kt consume regress_write_random | awk '{ print $1 }' | sort -u
 
 DROP FUNCTION arrived();

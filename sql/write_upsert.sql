@@ -148,6 +148,8 @@ UPDATE parent SET id = id + 9, v = 'moved' WHERE id IN (2) OR v = 'none';
 UPDATE parent SET v = v || '!' WHERE id IN (1, 12);
 DELETE FROM parent WHERE id = 13;
 DELETE FROM parent WHERE id = 14;
+INSERT INTO parent VALUES (3, 'goes'), (15, 'goes');
+WITH gone AS (DELETE FROM parent WHERE v = 'goes' RETURNING tableoid::regclass, *) SELECT * FROM gone ORDER BY id;
 SELECT tableoid::regclass, * FROM parent ORDER BY id;
 \! test/kt consume regress_write_part
 

@@ -316,9 +316,14 @@ send_and_wait(void)
 	{
 		Sender	   *sender = &sending->senders[i];
 		KafkaWritten *written;
-		int			n = kafka_producer_written(sender->producer, &written);
 
-		written_note(sender->serverid, n, written);
+		/* without waiting only a part of it would be known */
+		if (sender->delivery != DELIVERY_NONE)
+		{
+			int			n = kafka_producer_written(sender->producer, &written);
+
+			written_note(sender->serverid, n, written);
+		}
 		kafka_producer_release(sender->producer);
 		sender->producer = NULL;
 	}
