@@ -5,23 +5,21 @@ use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
-use IO::Socket::INET;
-use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time);
 use UpsertKafka;
+use Faults;
 
 my $node = start_node('main', conf => "upsert_kafka.commit_timeout = '2s'\nupsert_kafka.workers = off\n");
 my $topic = create_topic(unique_topic('write'), 1);
-# a broker that can be frozen
-my ($frozen, $proxy) = start_proxy();
+# a broker that can be frozen, and one that never says a word
+my $proxy = start_proxy();
+my $frozen = $proxy->{address};
+my $silent = start_proxy();
+freeze($silent);
 my $stuck = create_topic(unique_topic('stuck'), 1);
-
-# accepts connections and never says a word
-my $silent = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 16) or die "cannot listen: $!";
-my $silent_port = $silent->sockport;
 
 $node->safe_psql('postgres', qq{
 	CREATE TABLE local (id int PRIMARY KEY, v text);
@@ -32,7 +30,7 @@ $node->safe_psql('postgres', qq{
 		SERVER frozen OPTIONS (connector 'kafka', topic '$stuck', value_format 'json');
 	CREATE FOREIGN TABLE stuck_none (v text)
 		SERVER frozen OPTIONS (connector 'kafka', topic '$stuck', value_format 'json', delivery_guarantee 'none');
-	CREATE SERVER silent FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '127.0.0.1:$silent_port', timeout '1s');
+	CREATE SERVER silent FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '$silent->{address}', timeout '1s');
 	CREATE FOREIGN TABLE silent (v text)
 		SERVER silent OPTIONS (connector 'kafka', topic 'any', value_format 'json');
 });
@@ -64,68 +62,62 @@ sub freeze_in_transaction
 		BEGIN;
 		INSERT INTO local VALUES (1);
 		INSERT INTO stuck VALUES ('x');
-		\\! kill -$signal $proxy
+		\\! kill -$signal $proxy->{pid}
 		COMMIT;};
 }
 
 fails(freeze_in_transaction('STOP', ''), qr/did not acknowledge/, 10, 'a frozen broker');
-kill 'CONT', $proxy;
+thaw($proxy);
 # statement_timeout is off by then
 fails(freeze_in_transaction('STOP', "SET statement_timeout = '900ms';"), qr/did not acknowledge/, 10,
 	'the same with statement_timeout');
-kill 'CONT', $proxy;
+thaw($proxy);
 
 # nobody waits with delivery_guarantee none
 my $took = $node->safe_psql('postgres', qq{
 	INSERT INTO stuck_none VALUES ('before');
-	\\! kill -STOP $proxy
+	\\! kill -STOP $proxy->{pid}
 	SELECT clock_timestamp() AS begin \\gset
 	BEGIN; INSERT INTO local VALUES (1); INSERT INTO stuck_none VALUES ('x'); COMMIT;
 	SELECT clock_timestamp() - :'begin' < interval '1 s';});
-kill 'CONT', $proxy;
+thaw($proxy);
 is($took, 't', 'delivery_guarantee none waits for nothing');
 is($node->safe_psql('postgres', 'DELETE FROM local RETURNING id'), '1', 'and commits');
 
 # --- cancel and terminate a commit that waits -------------------------------------
 
-# Starts a session whose COMMIT hangs; returns its harness and output.
+# A session whose COMMIT hangs.
 sub hanging_commit
 {
-	my ($name) = @_;
-	my ($out, $err) = ('', '');
-	my $sql = qq{SET application_name = '$name'; SET upsert_kafka.commit_timeout = '60s';
-		INSERT INTO stuck VALUES ('before');
-		BEGIN; INSERT INTO local VALUES (1); INSERT INTO stuck VALUES ('x');
-		\\! kill -STOP $proxy
-		COMMIT;
-		SELECT 'alive ' || count(*) FROM local;};
-	my $run = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
-		'<', \$sql, '>', \$out, '2>', \$err, IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
-	$run->pump_nb;
+	my $shell = open_shell($node, q{SET upsert_kafka.commit_timeout = '60s';}, q{INSERT INTO stuck VALUES ('before');},
+		q{BEGIN;}, q{INSERT INTO local VALUES (1);}, q{INSERT INTO stuck VALUES ('x');});
+	freeze($proxy);
+	shell_send($shell, 'COMMIT;');
 	$node->poll_query_until('postgres',
-		qq{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = '$name' AND query LIKE 'COMMIT%' AND wait_event_type = 'Extension'})
+		"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $shell->{pid} AND query LIKE 'COMMIT%'")
 	  or die 'the commit does not wait';
-	return ($run, \$out, \$err);
+	return $shell;
 }
 
-my $begin;
-my ($run, $out, $err) = hanging_commit('cancelled');
-$begin = time();
-$node->safe_psql('postgres', q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'cancelled'});
-$run->finish;
-kill 'CONT', $proxy;
+my $shell = hanging_commit();
+my $begin = time();
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($shell->{pid})");
+shell_wait($shell);
 cmp_ok(time() - $begin, '<', 5, 'a commit that waits can be cancelled');
-like($$err, qr/canceling statement due to user request/, 'and says so');
-like($$out, qr/alive 0/, 'the session goes on, the transaction is aborted');
+thaw($proxy);
+like($shell->{err}, qr/57014: canceling statement due to user request/, 'and says so');
+is(shell($shell, 'SELECT count(*) FROM local;'), '0', 'the session goes on, the transaction is aborted');
+is(shell($shell, q{INSERT INTO stuck VALUES ('after') RETURNING v;}), 'after', 'and can write again');
+close_shell($shell);
 
-($run, $out, $err) = hanging_commit('terminated');
+$shell = hanging_commit();
 $begin = time();
-$node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'terminated'});
-$run->finish;
-kill 'CONT', $proxy;
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($shell->{pid}, 8000)");
 cmp_ok(time() - $begin, '<', 8, 'a commit that waits can be terminated');
-like($$err, qr/terminating connection/, 'and says so');
+thaw($proxy);
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $shell->{pid}"), '0', 'its process is gone');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM local'), '0', 'the transaction is aborted');
+$shell->{run}->kill_kill;
 
 # the last one: the proxy does not come back
 fails(freeze_in_transaction('KILL', ''), qr/did not acknowledge/, 10, 'a broker that is gone');
@@ -136,17 +128,8 @@ fails(freeze_in_transaction('KILL', ''), qr/did not acknowledge/, 10, 'a broker 
 # second one commits, after its callbacks, so its message is in the topic: at-least-once is not less than
 # that, and not more either.
 $node->safe_psql('postgres', q{INSERT INTO local VALUES (1, 'on call'), (2, 'on call')});
-my $in = '';
-my $out2 = '';
-my $other = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$in, '>', \$out2, '2>', \my $err2,
-	IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
-$in = q{BEGIN ISOLATION LEVEL SERIALIZABLE;
-	SELECT count(*) FROM local WHERE v = 'on call';
-	UPDATE local SET v = 'off' WHERE id = 1;
-	INSERT INTO t VALUES (1, 'of an aborted transaction');
-	SELECT 'ready';
-};
-$other->pump until $out2 =~ /ready/;
+my $other = open_shell($node, 'BEGIN ISOLATION LEVEL SERIALIZABLE;', q{SELECT count(*) FROM local WHERE v = 'on call';},
+	q{UPDATE local SET v = 'off' WHERE id = 1;}, q{INSERT INTO t VALUES (1, 'of an aborted transaction');});
 $node->safe_psql('postgres', q{
 	BEGIN ISOLATION LEVEL SERIALIZABLE;
 	SELECT count(*) FROM local WHERE v = 'on call';
@@ -154,19 +137,17 @@ $node->safe_psql('postgres', q{
 	INSERT INTO t VALUES (2, 'of a committed transaction');
 	COMMIT;
 });
-$in .= "COMMIT;\nSELECT upsert_kafka.last_written() IS NULL;\n";
-$other->pump until $out2 =~ /ready\n[tf]/ || $err2 =~ /FATAL/;
-$in .= "\\q\n";
-$other->finish;
-like($err2, qr/could not serialize access/, 'PostgreSQL aborts the second of two transactions');
-like($out2, qr/ready\nt/, 'its messages are in no bookmark');
+shell($other, 'COMMIT;');
+like($other->{err}, qr/40001: could not serialize access/, 'PostgreSQL aborts the second of two transactions');
+is(shell($other, 'SELECT upsert_kafka.last_written() IS NULL;'), 't', 'its messages are in no bookmark');
+close_shell($other);
 is($node->safe_psql('postgres', 'SELECT id, v FROM local ORDER BY id'), "1|on call\n2|off", 'its rows are gone');
 is($node->safe_psql('postgres', 'SELECT id, v FROM t ORDER BY id'),
 	"1|of an aborted transaction\n2|of a committed transaction", 'its messages are not: at-least-once');
 
 # --- nothing is left behind ---------------------------------------------------------
 
-($run) = $node->psql('postgres', q{
+$node->psql('postgres', q{
 	SET work_mem = '64kB';
 	BEGIN; INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 5000) i; SELECT 1 / 0;}, on_error_stop => 1);
 $node->safe_psql('postgres', q{

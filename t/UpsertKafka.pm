@@ -4,15 +4,12 @@ package UpsertKafka;
 use strict;
 use warnings;
 use Exporter 'import';
-use IO::Select;
-use IO::Socket::INET;
 use IPC::Run;
-use POSIX ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(start_node create_topic produce unique_topic broker wait_until start_proxy);
+our @EXPORT = qw(start_node create_topic produce unique_topic broker wait_until);
 
 sub broker { return $ENV{BROKER} || '127.0.0.1:9092'; }
 
@@ -59,73 +56,6 @@ sub start_node
 	$node->safe_psql('postgres',
 		"CREATE SERVER kafka FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '" . broker() . "')");
 	return $node;
-}
-
-# Copies bytes between clients and the broker, and writes its own port where the broker names one of a
-# local address, so that clients stay with it. Frozen: kill STOP => pid; gone: kill KILL => pid.
-sub run_proxy
-{
-	my ($listener) = @_;
-	my $port = pack('N', $listener->sockport);
-	my $select = IO::Select->new($listener);
-	my %peer;
-	while (my @ready = $select->can_read)
-	{
-		foreach my $from (@ready)
-		{
-			if ($from == $listener)
-			{
-				my $client = $listener->accept or next;
-				my $server = IO::Socket::INET->new(PeerAddr => broker()) or do { close $client; next; };
-				$peer{$client} = [ $server, 0 ];
-				$peer{$server} = [ $client, 1 ];
-				$select->add($client, $server);
-				next;
-			}
-			next unless $peer{$from};
-			my ($to, $is_answer) = @{ $peer{$from} };
-			my $n = sysread($from, my $bytes, 1 << 16);
-			if ($n)
-			{
-				$bytes =~ s/(127\.0\.0\.1|localhost)\x00\x00[\x04-\xff]./$1$port/gs if $is_answer;
-				my $sent = 0;
-				while ($sent < length $bytes)
-				{
-					my $m = syswrite($to, $bytes, length($bytes) - $sent, $sent) or last;
-					$sent += $m;
-				}
-				next;
-			}
-			$select->remove($from, $to);
-			delete @peer{ $from, $to };
-			close $from;
-			close $to;
-		}
-	}
-	return;
-}
-
-# Returns ("127.0.0.1:port", pid); the proxy ends with the test.
-my @proxies;
-sub start_proxy
-{
-	my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 64) or die "cannot listen: $!";
-	my $pid = fork() // die "cannot fork: $!";
-	if ($pid == 0)
-	{
-		$SIG{PIPE} = 'IGNORE';
-		eval { run_proxy($listener); };
-		POSIX::_exit(0);
-	}
-	push @proxies, $pid;
-	return ('127.0.0.1:' . $listener->sockport, $pid);
-}
-
-END
-{
-	my $status = $?;
-	kill 'KILL', @proxies if @proxies;
-	$? = $status;
 }
 
 # Poll a query until it gives what is expected: for what has no wait_for.
