@@ -1,12 +1,15 @@
 /*
  * dry_run.c
- *	  upsert_kafka.decode(): one message through the decode path, without Kafka.
+ *	  upsert_kafka.decode() and encode(): one message through the decode path, one row
+ *	  through the encode path, without Kafka.
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tupdesc.h"
 #include "changelog/change.h"
+#include "changelog/encode.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -20,6 +23,7 @@
 #endif
 
 PG_FUNCTION_INFO_V1(upsert_kafka_decode);
+PG_FUNCTION_INFO_V1(upsert_kafka_encode);
 
 static const char *
 bytes_argument(FunctionCallInfo fcinfo, int n, Size *len)
@@ -36,7 +40,7 @@ bytes_argument(FunctionCallInfo fcinfo, int n, Size *len)
 
 /* The foreign table whose row type the first argument has. */
 static Oid
-argument_table(FunctionCallInfo fcinfo)
+argument_table(FunctionCallInfo fcinfo, const char *hint)
 {
 	Oid			type = get_fn_expr_argtype(fcinfo->flinfo, 0);
 	Oid			relid = OidIsValid(type) ? get_typ_typrelid(type) : InvalidOid;
@@ -47,7 +51,7 @@ argument_table(FunctionCallInfo fcinfo)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("type %s is not the row type of a foreign table on a Kafka topic",
 						OidIsValid(type) ? format_type_be(type) : "unknown"),
-				 errhint("Name the table by a NULL of its row type: upsert_kafka.decode(NULL::foreign_table, key, value).")));
+				 errhint("%s", hint)));
 	acl = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT);
 	if (acl != ACLCHECK_OK)
 		aclcheck_error(acl, OBJECT_FOREIGN_TABLE, get_rel_name(relid));
@@ -75,7 +79,8 @@ upsert_kafka_decode(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("set-valued function called in context that cannot accept a set")));
 
-	rel = table_open(argument_table(fcinfo), AccessShareLock);
+	rel = table_open(argument_table(fcinfo, _("Name the table by a NULL of its row type: upsert_kafka.decode(NULL::foreign_table, key, value).")),
+					 AccessShareLock);
 	table = topic_table_get(rel);
 
 	record.topic = table->topic;
@@ -101,4 +106,61 @@ upsert_kafka_decode(PG_FUNCTION_ARGS)
 
 	table_close(rel, AccessShareLock);
 	PG_RETURN_NULL();
+}
+
+static Datum
+bytea_datum(const StringInfoData *bytes)
+{
+	bytea	   *result = palloc(VARHDRSZ + bytes->len);
+
+	SET_VARSIZE(result, VARHDRSZ + bytes->len);
+	memcpy(VARDATA(result), bytes->data, bytes->len);
+	return PointerGetDatum(result);
+}
+
+/*
+ * The key and value that INSERT or UPDATE would write for this row; SQL NULL is
+ * Kafka's null.
+ */
+Datum
+upsert_kafka_encode(PG_FUNCTION_ARGS)
+{
+	HeapTupleHeader row;
+	HeapTupleData tuple = {0};
+	Relation	rel;
+	TopicTable *table;
+	ChangeEncoder *encoder;
+	Datum	   *values;
+	bool	   *isnull;
+	StringInfoData bytes;
+	TupleDesc	desc;
+	Datum		parts[2] = {0};
+	bool		nulls[2];
+
+	rel = table_open(argument_table(fcinfo, _("Give a row of the table: upsert_kafka.encode(ROW(1, 'a')::foreign_table).")),
+					 AccessShareLock);
+	table = topic_table_get(rel);
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	row = PG_GETARG_HEAPTUPLEHEADER(0);
+	tuple.t_len = HeapTupleHeaderGetDatumLength(row);
+	ItemPointerSetInvalid(&tuple.t_self);
+	tuple.t_data = row;
+	values = palloc(sizeof(Datum) * Max(table->natts, 1));
+	isnull = palloc(sizeof(bool) * Max(table->natts, 1));
+	heap_deform_tuple(&tuple, RelationGetDescr(rel), values, isnull);
+
+	encoder = change_encoder_create(table);
+	initStringInfo(&bytes);
+	nulls[0] = !change_encode_key(encoder, values, isnull, &bytes);
+	if (!nulls[0])
+		parts[0] = bytea_datum(&bytes);
+	resetStringInfo(&bytes);
+	nulls[1] = !change_encode_value(encoder, values, isnull, &bytes);
+	if (!nulls[1])
+		parts[1] = bytea_datum(&bytes);
+
+	table_close(rel, AccessShareLock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), parts, nulls)));
 }

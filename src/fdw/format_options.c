@@ -51,7 +51,9 @@ format_option_find(const char *snake, FormatOptionRef *ref)
 		return false;
 	for (ref->option = ref->format->options; ref->option && ref->option->name; ref->option++)
 	{
-		if (strcmp(ref->option->name, name) == 0)
+		const FormatOption *option = ref->option;
+
+		if (strcmp(option->name, name) == 0 || (option->alias && strcmp(option->alias, name) == 0))
 			return true;
 	}
 	return false;

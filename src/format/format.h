@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "fmgr.h"
+#include "lib/stringinfo.h"
 #include "nodes/bitmapset.h"
 #include "nodes/pg_list.h"
 #include "pgtime.h"
@@ -80,11 +81,31 @@ typedef struct Decoder
 	/* the format's own fields follow */
 } Decoder;
 
+/*
+ * The other direction.  An encoder turns one row's columns into the bytes of a
+ * key or a value, as Flink's sink would; it mirrors Decoder.  Strings and lists
+ * must outlive it.
+ */
+typedef struct EncoderSpec
+{
+	int			ncolumns;		/* in the order in which they are written */
+	const FormatColumn *columns;	/* index: place in the arrays given to encode */
+	List	   *options;
+	bool		is_key;
+} EncoderSpec;
+
+typedef struct Encoder
+{
+	const struct FormatRoutine *routine;
+	/* the format's own fields follow */
+} Encoder;
+
 typedef struct FormatOption
 {
 	const char *name;			/* snake_case, without the "value_json_" prefix */
 	const char *type;			/* "bool", "int", "char", "text", or an enum as "a|b|c" */
 	const char *description;
+	const char *alias;			/* another name that means the same, or NULL */
 } FormatOption;
 
 /* What a message says beside the row: metadata 'value.NAME' of a column. */
@@ -116,6 +137,19 @@ typedef struct FormatRoutine
 	 * Leaves no trace after an ERROR.
 	 */
 	void		(*decode) (Decoder *decoder, const char *bytes, Size len, RowSink *sink);
+
+	/*
+	 * Writing; both NULL for a format that only reads.  create_encoder is as create.
+	 * encode appends to 'bytes', or returns false for Kafka null (raw with a NULL
+	 * column).  *column is the column being converted, NULL before and after.  ERROR
+	 * class 22 with a plain primary text for a value that has no form (an infinite
+	 * timestamp); what was appended by then is the caller's to drop.  Scratch memory
+	 * comes from CurrentMemoryContext and is not all freed: reset it per batch.  The
+	 * session's settings don't show, so the caller needs no decode_settings_enter().
+	 */
+	Encoder    *(*create_encoder) (const EncoderSpec *spec);
+	bool		(*encode) (Encoder *encoder, const Datum *values, const bool *isnull,
+						   StringInfo bytes, const char **column);
 
 	/*
 	 * CDC formats: does the value tell of a row at all?  If not, its key is none of
@@ -152,15 +186,18 @@ extern Datum value_input(ValueInput *input, const char *text, Size len, bool is_
 extern Datum epoch_millis_datum(int64 ms, Oid type, pg_tz *zone);
 
 /*
- * While messages are decoded the session's own DateStyle, IntervalStyle and
- * TimeZone must not show (decision 14).  Cheap; pairs nest; restored by the
- * caller in PG_CATCH as well.  ERROR 22023 if there is no such time zone.
+ * While messages are decoded or written the session's own DateStyle, IntervalStyle,
+ * TimeZone, extra_float_digits and bytea_output must not show (decision 14).  Cheap;
+ * pairs nest; restored by the caller in PG_CATCH as well.  ERROR 22023 if there is no
+ * such time zone.
  */
 typedef struct DecodeSettings
 {
 	int			date_style;
 	int			date_order;
 	int			interval_style;
+	int			extra_float_digits;
+	int			bytea_output;
 	void	   *time_zone;
 } DecodeSettings;
 extern void decode_settings_enter(DecodeSettings *saved, const char *time_zone);

@@ -17,8 +17,10 @@
 #include "miscadmin.h"
 #include "pgtime.h"
 #include "utils/builtins.h"
+#include "utils/bytea.h"
 #include "utils/date.h"
 #include "utils/datetime.h"
+#include "utils/float.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
@@ -61,16 +63,24 @@ struct ValueInput
 
 /* === Settings =============================================================== */
 
+/* Zones live as long as the process; most often the last one is asked for again. */
 static pg_tz *
 time_zone_get(const char *name)
 {
-	pg_tz	   *zone = pg_tzset(name);
+	static char last_name[TZ_STRLEN_MAX + 1];
+	static pg_tz *last = NULL;
+	pg_tz	   *zone;
 
+	if (last && strcmp(name, last_name) == 0)
+		return last;
+	zone = pg_tzset(name);
 	if (zone == NULL || !pg_tz_acceptable(zone))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("time zone \"%s\" not recognized", name),
 				 errhint("pg_timezone_names lists the known names.")));
+	if (strlcpy(last_name, name, sizeof(last_name)) < sizeof(last_name))
+		last = zone;
 	return zone;
 }
 
@@ -82,11 +92,15 @@ decode_settings_enter(DecodeSettings *saved, const char *time_zone)
 	saved->date_style = DateStyle;
 	saved->date_order = DateOrder;
 	saved->interval_style = IntervalStyle;
+	saved->extra_float_digits = extra_float_digits;
+	saved->bytea_output = bytea_output;
 	saved->time_zone = session_timezone;
 
 	DateStyle = USE_ISO_DATES;
 	DateOrder = DATEORDER_MDY;
 	IntervalStyle = INTSTYLE_POSTGRES;
+	extra_float_digits = 1;
+	bytea_output = BYTEA_OUTPUT_HEX;
 	session_timezone = zone;
 }
 
@@ -96,6 +110,8 @@ decode_settings_leave(const DecodeSettings *saved)
 	DateStyle = saved->date_style;
 	DateOrder = saved->date_order;
 	IntervalStyle = saved->interval_style;
+	extra_float_digits = saved->extra_float_digits;
+	bytea_output = saved->bytea_output;
 	session_timezone = (pg_tz *) saved->time_zone;
 }
 

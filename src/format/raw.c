@@ -7,12 +7,16 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "format/formats.h"
+#include "format/value_output.h"
 #include "mb/pg_wchar.h"
 #include "port/pg_bswap.h"
 #include "utils/builtins.h"
+#include "utils/float.h"
 #include "utils/lsyscache.h"
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
@@ -32,10 +36,71 @@ typedef struct RawDecoder
 	const char *column;
 } RawDecoder;
 
+typedef struct RawEncoder
+{
+	Encoder		base;
+	ValueOutput *output;		/* NULL for the types below */
+	Oid			type;			/* a domain's base type */
+	int			width;			/* of fixed-width types, else 0 */
+	bool		little_endian;
+	int			index;			/* in the arrays of values, -1: no column */
+	const char *column;
+} RawEncoder;
+
 static const FormatOption raw_options[] = {
 	{"endianness", "big-endian|little-endian", "byte order of integers and floats"},
 	{NULL}
 };
+
+static void
+check_columns(int ncolumns, const FormatColumn *columns, bool is_key)
+{
+	if (ncolumns > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_COLUMN_NUMBER),
+				 errmsg("format \"raw\" takes exactly one column, not %d", ncolumns),
+				 errdetail("Columns \"%s\" and \"%s\" are both to be in the message %s.",
+						   columns[0].column, columns[1].column, is_key ? "key" : "value"),
+				 errhint("Use format 'json' for several columns, or value_fields_include 'EXCEPT_KEY' if one of them is in the key.")));
+}
+
+static bool
+is_little_endian(List *options)
+{
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		DefElem    *option = (DefElem *) lfirst(lc);
+
+		if (strcmp(option->defname, "endianness") == 0)
+			return strcmp(defGetString(option), "little-endian") == 0;
+	}
+	return false;
+}
+
+/* Bytes of a binary number or boolean; 0 for types of any length. */
+static int
+fixed_width(Oid type)
+{
+	switch (type)
+	{
+		case BOOLOID:
+			return 1;
+		case INT2OID:
+			return 2;
+		case INT4OID:
+		case FLOAT4OID:
+			return 4;
+		case INT8OID:
+		case FLOAT8OID:
+			return 8;
+		default:
+			return 0;
+	}
+}
+
+/* === Reading ================================================================ */
 
 static Decoder *
 raw_create(const DecoderSpec *spec)
@@ -43,23 +108,10 @@ raw_create(const DecoderSpec *spec)
 	RawDecoder *decoder = palloc0(sizeof(RawDecoder));
 	const FormatColumn *column = spec->columns;
 	int32		typmod;
-	ListCell   *lc;
 
-	if (spec->ncolumns > 1)
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_INVALID_COLUMN_NUMBER),
-				 errmsg("format \"raw\" takes exactly one column, not %d", spec->ncolumns),
-				 errdetail("Columns \"%s\" and \"%s\" are both to be read from the message %s.",
-						   column[0].column, column[1].column, spec->is_key ? "key" : "value"),
-				 errhint("Use format 'json' for several columns, or value_fields_include 'EXCEPT_KEY' if one of them is in the key.")));
+	check_columns(spec->ncolumns, spec->columns, spec->is_key);
 	decoder->base.routine = &raw_format;
-	foreach(lc, spec->options)
-	{
-		DefElem    *option = (DefElem *) lfirst(lc);
-
-		if (strcmp(option->defname, "endianness") == 0)
-			decoder->little_endian = strcmp(defGetString(option), "little-endian") == 0;
-	}
+	decoder->little_endian = is_little_endian(spec->options);
 	decoder->index = -1;
 	if (spec->ncolumns == 0)
 		return &decoder->base;
@@ -69,28 +121,9 @@ raw_create(const DecoderSpec *spec)
 	decoder->column = column->column;
 	typmod = column->typmod;
 	decoder->type = getBaseTypeAndTypmod(column->type, &typmod);
-	switch (decoder->type)
-	{
-		case BOOLOID:
-			decoder->width = 1;
-			break;
-		case INT2OID:
-			decoder->width = 2;
-			break;
-		case INT4OID:
-		case FLOAT4OID:
-			decoder->width = 4;
-			break;
-		case INT8OID:
-		case FLOAT8OID:
-			decoder->width = 8;
-			break;
-		case BYTEAOID:
-			break;
-		default:
-			decoder->input = value_input_create(column, spec->time_zone);
-			break;
-	}
+	decoder->width = fixed_width(decoder->type);
+	if (decoder->width == 0 && decoder->type != BYTEAOID)
+		decoder->input = value_input_create(column, spec->time_zone);
 	if (decoder->input == NULL && decoder->type != column->type)
 		decoder->domain = column->type;
 	return &decoder->base;
@@ -183,10 +216,133 @@ raw_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	sink->emit(sink, ROW_UPSERT);
 }
 
+/* === Writing ================================================================ */
+
+static Encoder *
+raw_create_encoder(const EncoderSpec *spec)
+{
+	RawEncoder *encoder = palloc0(sizeof(RawEncoder));
+
+	check_columns(spec->ncolumns, spec->columns, spec->is_key);
+	encoder->index = -1;
+	if (spec->ncolumns == 0)
+		return &encoder->base;
+	encoder->little_endian = is_little_endian(spec->options);
+	encoder->index = spec->columns->index;
+	encoder->column = spec->columns->column;
+	encoder->type = getBaseType(spec->columns->type);
+	encoder->width = fixed_width(encoder->type);
+	switch (encoder->type)
+	{
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+		case BYTEAOID:
+			break;
+		default:
+			if (encoder->width == 0)
+				encoder->output = value_output_create(encoder->type);
+			break;
+	}
+	return &encoder->base;
+}
+
+/* The inverse of fixed_datum(); every NaN is written as Java's. */
+static void
+append_fixed(const RawEncoder *encoder, Datum value, StringInfo bytes)
+{
+	uint16		u16;
+	uint32		u32;
+	uint64		u64;
+	float4		f4;
+	float8		f8;
+
+	switch (encoder->width)
+	{
+		case 1:
+			appendStringInfoChar(bytes, DatumGetBool(value) ? 1 : 0);
+			return;
+		case 2:
+			u16 = pg_hton16((uint16) DatumGetInt16(value));
+			if (encoder->little_endian)
+				u16 = pg_bswap16(u16);
+			appendBinaryStringInfo(bytes, (char *) &u16, sizeof(u16));
+			return;
+		case 4:
+			if (encoder->type == FLOAT4OID)
+			{
+				f4 = DatumGetFloat4(value);
+				if (isnan(f4))
+					f4 = get_float4_nan();
+				memcpy(&u32, &f4, sizeof(u32));
+			}
+			else
+				u32 = (uint32) DatumGetInt32(value);
+			u32 = pg_hton32(u32);
+			if (encoder->little_endian)
+				u32 = pg_bswap32(u32);
+			appendBinaryStringInfo(bytes, (char *) &u32, sizeof(u32));
+			return;
+		default:
+			if (encoder->type == FLOAT8OID)
+			{
+				f8 = DatumGetFloat8(value);
+				if (isnan(f8))
+					f8 = get_float8_nan();
+				memcpy(&u64, &f8, sizeof(u64));
+			}
+			else
+				u64 = (uint64) DatumGetInt64(value);
+			u64 = pg_hton64(u64);
+			if (encoder->little_endian)
+				u64 = pg_bswap64(u64);
+			appendBinaryStringInfo(bytes, (char *) &u64, sizeof(u64));
+			return;
+	}
+}
+
+static bool
+raw_encode(Encoder *base, const Datum *values, const bool *isnull, StringInfo bytes, const char **column)
+{
+	RawEncoder *encoder = (RawEncoder *) base;
+	const char *text;
+	Size		len;
+
+	if (encoder->index < 0)
+		return true;			/* a message without content, but no tombstone */
+	if (isnull[encoder->index])
+		return false;
+	*column = encoder->column;
+	if (encoder->width > 0)
+		append_fixed(encoder, values[encoder->index], bytes);
+	else
+	{
+		if (encoder->output)
+		{
+			text = value_output_text(encoder->output, values[encoder->index]);
+			len = strlen(text);
+		}
+		else
+		{
+			struct varlena *varlena = PG_DETOAST_DATUM_PACKED(values[encoder->index]);
+
+			text = VARDATA_ANY(varlena);
+			len = VARSIZE_ANY_EXHDR(varlena);
+		}
+		if (encoder->type != BYTEAOID)
+			text = text_to_utf8(text, &len);
+		appendBinaryStringInfo(bytes, text, (int) len);
+	}
+	*column = NULL;
+	return true;
+}
+
 const FormatRoutine raw_format = {
 	.name = "raw",
 	.single_column = true,
 	.options = raw_options,
 	.create = raw_create,
-	.decode = raw_decode
+	.decode = raw_decode,
+	.create_encoder = raw_create_encoder,
+	.encode = raw_encode
 };
