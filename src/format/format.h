@@ -107,7 +107,7 @@ typedef struct Encoder
 typedef struct FormatOption
 {
 	const char *name;			/* snake_case, without the "value_json_" prefix */
-	const char *type;			/* "bool", "int", "char", "text", or an enum as "a|b|c" */
+	const char *type;			/* "bool", "int", "char", "text", "regex", or an enum as "a|b|c" */
 	const char *description;
 	const char *alias;			/* another name that means the same, or NULL */
 } FormatOption;
