@@ -20,6 +20,12 @@ SELECT * FROM upsert_kafka.decode(NULL::ogg_t, '{"ID":1}', '{"table":"O.T","op_t
 SELECT * FROM upsert_kafka.decode(NULL::ogg_log, NULL, '{"table":"O.T","op_type":"U","after":{"ID":1,"V":"b"}}');
 SELECT * FROM upsert_kafka.decode(NULL::ogg_log, NULL, '{"table":"O.T","op_type":"D"}');
 SELECT * FROM upsert_kafka.decode(NULL::ogg_log, NULL, '{"table":"O.T","op_type":"U","before":{"ID":1,"V":"a"}}');
+-- a compressed update holds what has changed, and the key; the rest keeps its value, which a maintained table knows (below)
+SELECT * FROM upsert_kafka.decode(NULL::ogg_log, NULL, '{"table":"O.T","op_type":"U","before":{"ID":1,"V":"a"},"after":{"ID":1}}');
+SELECT * FROM upsert_kafka.decode(NULL::ogg_log, NULL, '{"table":"O.T","op_type":"U","before":{"ID":1},"after":{"ID":1}}');
+ALTER FOREIGN TABLE ogg_log OPTIONS (ADD "ogg-json.missing" 'null');
+SELECT * FROM upsert_kafka.decode(NULL::ogg_log, NULL, '{"table":"O.T","op_type":"U","before":{"ID":1,"V":"a"},"after":{"ID":1}}');
+ALTER FOREIGN TABLE ogg_log OPTIONS (DROP "ogg-json.missing");
 -- X10: TRUNCATE is an error, or ignored
 SELECT * FROM upsert_kafka.decode(NULL::ogg_log, NULL, '{"table":"O.T","op_type":"T"}');
 ALTER FOREIGN TABLE ogg_t OPTIONS (ADD value_ogg_json_truncate 'ignore');
@@ -57,6 +63,11 @@ ALTER FOREIGN TABLE ogg_log ADD COLUMN at timestamptz OPTIONS (metadata 'value.e
 SELECT * FROM ogg_log;
 -- the changed key and the delete end rows at the source's time
 SELECT upsert_kafka.materialize('ogg_log', 'ogg_current', primary_key => '{id}', event_time => 'at');
+SELECT upsert_kafka.wait_for('ogg_current');
+SELECT id, v, at FROM ogg_current;
+\o |test/kt produce ogg -k ''
+\qecho '{"table":"O.T","op_type":"U","op_ts":"2020-05-13 15:40:10.000000","before":{"ID":3},"after":{"ID":3}}'
+\o
 SELECT upsert_kafka.wait_for('ogg_current');
 SELECT id, v, at FROM ogg_current;
 SELECT id, v, system_time FROM ogg_current_history ORDER BY system_time;

@@ -174,7 +174,7 @@ canal_read_row(CdcDecoder *cdc, const JsonText *image, bool before, RowSink *sin
 {
 	CanalDecoder *decoder = (CanalDecoder *) cdc;
 
-	cdc_row_read(decoder->row, decoder->data, before ? image : NULL, sink);
+	cdc_row_read(decoder->row, decoder->data, before ? image : NULL, false, sink);
 }
 
 static Decoder *

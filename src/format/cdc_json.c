@@ -344,7 +344,7 @@ scan_row(const JsonFields *fields, const JsonText *object, JsonText *found)
 }
 
 void
-cdc_row_read(CdcRow *row, const JsonText *object, const JsonText *over, RowSink *sink)
+cdc_row_read(CdcRow *row, const JsonText *object, const JsonText *over, bool keep, RowSink *sink)
 {
 	scan_row(row->fields, object, row->found);
 	if (over && over->kind > JK_NULL)
@@ -359,8 +359,18 @@ cdc_row_read(CdcRow *row, const JsonText *object, const JsonText *over, RowSink 
 		if (over && row->found_over[column->field].kind != JK_MISSING)
 			value = &row->found_over[column->field];
 		sink->column = column->name;
-		if (value->kind == JK_MISSING && sink->missing)
-			sink->missing[column->index] = true;
+		if (value->kind == JK_MISSING)
+		{
+			if (sink->missing)
+				sink->missing[column->index] = true;
+			if (keep)
+			{
+				sink->unchanged = bms_add_member(sink->unchanged, column->index);
+				sink->values[column->index] = (Datum) 0;
+				sink->isnull[column->index] = true;
+				continue;
+			}
+		}
 		sink->values[column->index] = json_value_datum(column->target, value, &sink->isnull[column->index]);
 	}
 	sink->column = NULL;

@@ -141,9 +141,10 @@ extern CdcRow *cdc_row_create(const CdcDecoder *decoder, const DecoderSpec *spec
 
 /*
  * Set the columns from an object, or where 'over' (may be NULL or missing) is an
- * object that has a member, from that.
+ * object that has a member, from that.  keep: members that are nowhere are unchanged
+ * instead of null.
  */
-extern void cdc_row_read(CdcRow *row, const JsonText *object, const JsonText *over, RowSink *sink);
+extern void cdc_row_read(CdcRow *row, const JsonText *object, const JsonText *over, bool keep, RowSink *sink);
 
 /*
  * In tables with the state of message keys an update must not change the columns that

@@ -89,7 +89,7 @@ maxwell_read_row(CdcDecoder *cdc, const JsonText *image, bool before, RowSink *s
 {
 	MaxwellDecoder *decoder = (MaxwellDecoder *) cdc;
 
-	cdc_row_read(decoder->row, &cdc->found[MAXWELL_DATA], before ? image : NULL, sink);
+	cdc_row_read(decoder->row, &cdc->found[MAXWELL_DATA], before ? image : NULL, false, sink);
 }
 
 static Decoder *

@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "commands/defrem.h"
 #include "format/cdc_json.h"
 #include "format/formats.h"
 
@@ -49,6 +50,7 @@ static const FormatOption ogg_options[] = {
 	CDC_NUL_OPTION,
 	CDC_TRUNCATE_OPTION,
 	JSON_WRITE_OPTIONS,
+	{"missing", "keep|null", "what a column means that an update does not hold: it keeps its value, or is null"},
 	{NULL}
 };
 
@@ -62,7 +64,7 @@ static const CdcFormat ogg_events = {
 	.before = "before",
 	.after = "after",
 	.before_hint = "Let the handler write rows before a change, or take the key columns from the message key by key_format.",
-	.after_hint = "The handler must write whole rows."
+	.after_hint = "Every event of a row but a delete holds the row in \"after\"."
 };
 
 static const CdcShape ogg_shape = {
@@ -76,22 +78,42 @@ typedef struct OggDecoder
 {
 	CdcDecoder	cdc;
 	CdcRow	   *row;
+	bool		missing_null;
+	bool		update;			/* the message at hand */
 } OggDecoder;
 
+/*
+ * A trail with compressed updates has only columns that changed and those of the key.
+ * What "after" does not hold is as it was before, whether "before" tells of it or not.
+ */
 static void
 ogg_read_row(CdcDecoder *cdc, const JsonText *image, bool before, RowSink *sink)
 {
-	cdc_row_read(((OggDecoder *) cdc)->row, image, NULL, sink);
+	OggDecoder *decoder = (OggDecoder *) cdc;
+	const JsonText *old = &cdc->found[OGG_BEFORE];
+
+	if (before || !decoder->update || decoder->missing_null)
+		cdc_row_read(decoder->row, image, NULL, false, sink);
+	else
+		cdc_row_read(decoder->row, old->kind > JK_NULL ? old : image, image, true, sink);
 }
 
 static Decoder *
 ogg_create(const DecoderSpec *spec)
 {
 	OggDecoder *decoder = palloc0(sizeof(OggDecoder));
+	ListCell   *lc;
 
 	cdc_decoder_init(&decoder->cdc, &ogg_events, spec);
 	decoder->cdc.read_row = ogg_read_row;
 	decoder->row = cdc_row_create(&decoder->cdc, spec, false, NULL);
+	foreach(lc, spec->options)
+	{
+		DefElem    *option = (DefElem *) lfirst(lc);
+
+		if (strcmp(option->defname, "missing") == 0)
+			decoder->missing_null = strcmp(defGetString(option), "null") == 0;
+	}
 	return &decoder->cdc.base;
 }
 
@@ -106,7 +128,8 @@ ogg_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	change.op = cdc_op(&decoder->cdc);
 	if (!cdc_tells_row(&decoder->cdc, change.op))
 		return;
-	if (change.op == CDC_UPDATE)
+	decoder->update = change.op == CDC_UPDATE;
+	if (decoder->update)
 		cdc_row_check_key(decoder->row, change.before, change.after);
 	cdc_read_metadata(&decoder->cdc, ogg_sources, sink);
 	cdc_emit_change(&decoder->cdc, &change, sink);
