@@ -173,6 +173,22 @@ cdc_tells_row(const CdcDecoder *decoder, CdcOp op)
 	return op >= CDC_INSERT;
 }
 
+CdcOp
+cdc_begin(CdcDecoder *decoder, const char *bytes, Size len)
+{
+	CdcOp		op;
+
+	cdc_scan(decoder, bytes, len);
+	op = cdc_op(decoder);
+	return cdc_tells_row(decoder, op) ? op : CDC_NO_ROW;
+}
+
+bool
+cdc_has_row(Decoder *decoder, const char *bytes, Size len)
+{
+	return cdc_begin((CdcDecoder *) decoder, bytes, len) != CDC_NO_ROW;
+}
+
 /* ------------------------------------------------------------------------
  * Metadata
  * ------------------------------------------------------------------------ */

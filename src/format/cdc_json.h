@@ -118,6 +118,13 @@ extern CdcOp cdc_find_op(const CdcDecoder *decoder);
 extern bool cdc_tells_row(const CdcDecoder *decoder, CdcOp op);
 
 /*
+ * All of that at once: the operation of a message that tells of a row, or CDC_NO_ROW;
+ * and as FormatRoutine.has_row.
+ */
+extern CdcOp cdc_begin(CdcDecoder *decoder, const char *bytes, Size len);
+extern bool cdc_has_row(Decoder *decoder, const char *bytes, Size len);
+
+/*
  * Metadata of the message at hand, for all of its rows: all columns at once, or one by
  * one, under sink->column.
  */

@@ -110,9 +110,8 @@ maxwell_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	JsonText   *found = decoder->cdc.found;
 	CdcChange	change = {.before = &found[MAXWELL_DATA], .after = &found[MAXWELL_DATA]};
 
-	cdc_scan(&decoder->cdc, bytes, len);
-	change.op = cdc_op(&decoder->cdc);
-	if (!cdc_tells_row(&decoder->cdc, change.op))
+	change.op = cdc_begin(&decoder->cdc, bytes, len);
+	if (change.op == CDC_NO_ROW)
 		return;
 	if (change.op == CDC_UPDATE)
 	{
@@ -121,15 +120,6 @@ maxwell_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	}
 	cdc_read_metadata(&decoder->cdc, maxwell_sources, sink);
 	cdc_emit_change(&decoder->cdc, &change, sink);
-}
-
-static bool
-maxwell_has_row(Decoder *base, const char *bytes, Size len)
-{
-	MaxwellDecoder *decoder = (MaxwellDecoder *) base;
-
-	cdc_scan(&decoder->cdc, bytes, len);
-	return cdc_tells_row(&decoder->cdc, cdc_op(&decoder->cdc));
 }
 
 static Encoder *
@@ -147,5 +137,5 @@ const FormatRoutine maxwell_json_format = {
 	.decode = maxwell_decode,
 	.create_encoder = maxwell_create_encoder,
 	.encode = cdc_encode,
-	.has_row = maxwell_has_row
+	.has_row = cdc_has_row
 };

@@ -124,24 +124,14 @@ ogg_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	JsonText   *found = decoder->cdc.found;
 	CdcChange	change = {.before = &found[OGG_BEFORE], .after = &found[OGG_AFTER]};
 
-	cdc_scan(&decoder->cdc, bytes, len);
-	change.op = cdc_op(&decoder->cdc);
-	if (!cdc_tells_row(&decoder->cdc, change.op))
+	change.op = cdc_begin(&decoder->cdc, bytes, len);
+	if (change.op == CDC_NO_ROW)
 		return;
 	decoder->update = change.op == CDC_UPDATE;
 	if (decoder->update)
 		cdc_row_check_key(decoder->row, change.before, change.after);
 	cdc_read_metadata(&decoder->cdc, ogg_sources, sink);
 	cdc_emit_change(&decoder->cdc, &change, sink);
-}
-
-static bool
-ogg_has_row(Decoder *base, const char *bytes, Size len)
-{
-	OggDecoder *decoder = (OggDecoder *) base;
-
-	cdc_scan(&decoder->cdc, bytes, len);
-	return cdc_tells_row(&decoder->cdc, cdc_op(&decoder->cdc));
 }
 
 static Encoder *
@@ -159,5 +149,5 @@ const FormatRoutine ogg_json_format = {
 	.decode = ogg_decode,
 	.create_encoder = ogg_create_encoder,
 	.encode = cdc_encode,
-	.has_row = ogg_has_row
+	.has_row = cdc_has_row
 };
