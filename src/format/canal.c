@@ -134,6 +134,7 @@ filter_matches(CanalDecoder *decoder, CanalFilter *filter)
 	const JsonText *value = &decoder->cdc.found[filter->member];
 	char	   *name;
 	char	   *converted;
+	char	   *last;
 	size_t		len;
 
 	if (filter->pattern == NULL)
@@ -158,10 +159,11 @@ filter_matches(CanalDecoder *decoder, CanalFilter *filter)
 		pfree(converted);
 	pfree(name);
 
+	last = MemoryContextAlloc(decoder->context, value->len + 1);
+	memcpy(last, value->text, value->len);
 	if (filter->last)
 		pfree(filter->last);
-	filter->last = MemoryContextAlloc(decoder->context, value->len + 1);
-	memcpy(filter->last, value->text, value->len);
+	filter->last = last;
 	filter->last_len = value->len;
 	return filter->last_matches;
 }

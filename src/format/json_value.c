@@ -331,7 +331,7 @@ latin1_datum(const JsonText *value)
 		else if (c >= 0x80)
 		{
 			len = pg_utf_mblen(p);
-			c = utf8_to_unicode((unsigned char *) p);
+			c = utf8_to_unicode(p);
 		}
 		if (c > 0xFF)
 			ereport(ERROR,
