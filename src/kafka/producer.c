@@ -247,6 +247,16 @@ choose_partition(KafkaProducer *producer, KafkaTopic *topic, const KafkaOutRecor
 	return topic->sticky;
 }
 
+void
+kafka_producer_check_partition(KafkaProducer *producer, const char *topic, int32 partition)
+{
+	KafkaOutRecord record = {.topic = topic, .partition = partition};
+
+	producer->client.busy = true;
+	(void) choose_partition(producer, find_topic(producer, topic), &record);
+	producer->client.busy = false;
+}
+
 /* --- delivery reports ------------------------------------------------------- */
 
 static void

@@ -76,6 +76,9 @@ extern void kafka_producer_release(KafkaProducer *producer);
  */
 extern int	kafka_producer_partitions(KafkaProducer *producer, const char *topic);
 
+/* ERROR HV00R if a topic does not have this partition, as kafka_produce() would raise it. */
+extern void kafka_producer_check_partition(KafkaProducer *producer, const char *topic, int32 partition);
+
 /*
  * Queue a message and return its partition.  Waits, interruptibly, while the
  * client's queue is full.  ERROR at once for what the client itself refuses (too

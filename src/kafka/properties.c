@@ -379,6 +379,11 @@ kafka_consumer_conf(const KafkaConfig *config, int queue_kb)
 	set_property(conf, "fetch.wait.max.ms", config->follow ? "100" : "5", false);
 	/* a fetch always brings a whole batch at least, however small this is */
 	set_property(conf, "fetch.message.max.bytes", config->narrow ? "65536" : "4194304", false);
+	/*
+	 * One answer is unpacked as a whole, whatever room the queue has: of batches that
+	 * were compressed to a twentieth, 80 MB.
+	 */
+	set_property(conf, "fetch.max.bytes", "4194304", false);
 
 	set_users(conf, CONSUMER_ONLY, config);
 	set_ours(conf, CONSUMER_ONLY, true);
