@@ -147,7 +147,20 @@ SELECT id, v, system_time FROM canal_current_history ORDER BY system_time, id;
 SELECT upsert_kafka.wait_for('canal_current');
 SELECT id FROM canal_current ORDER BY id;
 
+-- === written to the topic: a log of changes in another format ===================
+\! test/kt create canal_copy --fresh
+CREATE FOREIGN TABLE canal_copy (id int, v text, w numeric, kind text OPTIONS (metadata 'row_kind')) SERVER canal
+	OPTIONS (connector 'kafka', topic 'canal_copy', value_format 'debezium-json');
+INSERT INTO canal_copy (id, v) VALUES (1, 'a');
+INSERT INTO canal_copy VALUES (1, 'a', NULL, '-U'), (1, 'b', 2.50, '+U'), (2, 'c', NULL, NULL), (1, 'b', 2.50, '-D');
+\! test/kt consume canal_copy | cut -d' ' -f4-
+SELECT * FROM canal_copy;
+INSERT INTO canal_copy VALUES (1, 'a', NULL, 'D');
+-- the state of keys has no row kinds to write
+INSERT INTO canal_t VALUES (1, 'a', '-D');
+
 DROP TABLE canal_current;
-DROP FOREIGN TABLE canal_log, canal_t, canal_types, canal_meta, canal_at;
+DROP FOREIGN TABLE canal_log, canal_t, canal_types, canal_meta, canal_at, canal_copy;
 DROP SERVER canal;
 \! test/kt delete canal
+\! test/kt delete canal_copy

@@ -122,26 +122,15 @@ bytea_datum(const StringInfoData *bytes)
 static RowKind
 row_kind_argument(const TopicTable *table, const char *text)
 {
-	static const RowKind kinds[] = {ROW_INSERT, ROW_UPDATE_BEFORE, ROW_UPDATE_AFTER, ROW_DELETE};
-	int			i;
+	RowKind		kind = row_kind_parse(text);
 
-	for (i = 0; i < lengthof(kinds); i++)
-	{
-		if (strcmp(text, row_kind_text(kinds[i])) == 0)
-			break;
-	}
-	if (i == lengthof(kinds))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid row kind \"%s\"", text),
-				 errhint("Row kinds are +I, -U, +U and -D.")));
-	if (table->upsert ? kinds[i] == ROW_UPDATE_BEFORE : kinds[i] != ROW_INSERT && !table->value_format->changelog)
+	if (table->upsert ? kind == ROW_UPDATE_BEFORE : kind != ROW_INSERT && !table->value_format->changelog)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("no message of foreign table \"%s\" tells of row kind \"%s\"", table->name, text),
 				 table->upsert ? errhint("An update is told by its new row.") :
 				 errhint("Formats of change events do, such as debezium-json.")));
-	return kinds[i];
+	return kind;
 }
 
 /*

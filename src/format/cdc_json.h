@@ -35,7 +35,7 @@ typedef struct CdcWord
 typedef struct CdcSource
 {
 	int			member;			/* of the envelope */
-	int			unit_ms;		/* times: it is a number of so many milliseconds; 0: a value as any other */
+	int			unit_ms;		/* a time, in numbers of so many milliseconds; 0: a value */
 } CdcSource;
 
 struct CdcDecoder;
@@ -75,14 +75,14 @@ typedef struct CdcDecoder
 	bool		ignore_truncate;
 	pg_tz	   *time_zone;
 	JsonFields *members;
-	JsonText   *found;			/* the envelope's members, of the message at hand */
+	JsonText   *found;			/* the members of the message at hand */
 	const JsonText *op;			/* the one of the operation */
 	int			ncolumns;		/* of the row */
 	FormatColumn *columns;
 	int			nmetadata;
 	CdcMetadataColumn *metadata;
 
-	/* set the sink's columns from a row: the one before a change, or the one after it */
+	/* set the sink's columns from the row before a change, or after it */
 	void		(*read_row) (struct CdcDecoder *decoder, const JsonText *row, bool before, RowSink *sink);
 } CdcDecoder;
 
