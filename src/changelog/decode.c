@@ -728,8 +728,13 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 			   int ncolumns, const FormatColumn *columns)
 {
 	DecoderSpec spec = {0};
+	const char **keys = palloc(sizeof(char *) * Max(table->nkeys, 1));
 	Decoder    *decoder;
 
+	for (int i = 0; i < table->nkeys; i++)
+		keys[i] = table->columns[table->keys[i] - 1].field;
+	spec.nkeys = table->nkeys;
+	spec.keys = keys;
 	spec.ncolumns = ncolumns;
 	spec.columns = columns;
 	spec.options = options;

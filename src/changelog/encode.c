@@ -242,5 +242,12 @@ change_encode_key(ChangeEncoder *encoder, const Datum *values, const bool *isnul
 bool
 change_encode_value(ChangeEncoder *encoder, const Datum *values, const bool *isnull, StringInfo value)
 {
+	return change_encode_event(encoder, ROW_INSERT, values, isnull, value);
+}
+
+bool
+change_encode_event(ChangeEncoder *encoder, RowKind kind, const Datum *values, const bool *isnull, StringInfo value)
+{
+	encoder->value->kind = kind;
 	return encode(encoder, encoder->value, values, isnull, value);
 }

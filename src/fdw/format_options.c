@@ -5,8 +5,10 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_collation.h"
 #include "fdw/option_list.h"
 #include "mb/pg_wchar.h"
+#include "regex/regex.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
@@ -79,6 +81,24 @@ format_option_names(const char *snake)
 	return names;
 }
 
+static void
+check_regex(const FormatOptionRef *ref)
+{
+	int			len = (int) strlen(ref->value);
+	pg_wchar   *wide = palloc(sizeof(pg_wchar) * (len + 1));
+	regex_t		regex;
+	char		message[100];
+	int			result = pg_regcomp(&regex, wide, pg_mb2wchar_with_len(ref->value, wide, len), REG_ADVANCED, C_COLLATION_OID);
+
+	if (result != REG_OKAY)
+	{
+		pg_regerror(result, &regex, message, sizeof(message));
+		option_bad_value(ref->given, ref->value, psprintf(_("The value is a regular expression: %s."), message));
+	}
+	pg_regfree(&regex);
+	pfree(wide);
+}
+
 char *
 format_option_value(const FormatOptionRef *ref)
 {
@@ -99,6 +119,8 @@ format_option_value(const FormatOptionRef *ref)
 		if (pg_mbstrlen(ref->value) != 1)
 			option_bad_value(ref->given, ref->value, _("The value is a single character."));
 	}
+	else if (strcmp(type, "regex") == 0)
+		check_regex(ref);
 	else if (strchr(type, '|'))
 	{
 		char	   *copy = pstrdup(type);

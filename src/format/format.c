@@ -11,6 +11,9 @@
 static const FormatRoutine *const formats[] = {
 	&json_format,
 	&debezium_json_format,
+	&canal_json_format,
+	&maxwell_json_format,
+	&ogg_json_format,
 	&raw_format
 };
 

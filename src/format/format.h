@@ -69,6 +69,8 @@ typedef struct DecoderSpec
 								 * "fail_on_missing_field" .. */
 	bool		is_key;			/* decodes message keys */
 	bool		has_key;		/* values: the message key names the row */
+	int			nkeys;			/* values: by these fields */
+	const char *const *keys;
 	bool		upsert;			/* values: the key's state is wanted, so that rows
 								 * before a change are not (no ROW_UPDATE_BEFORE) */
 	bool		connect;		/* keys: Kafka Connect wrote them, see connect.h */
@@ -97,13 +99,15 @@ typedef struct EncoderSpec
 typedef struct Encoder
 {
 	const struct FormatRoutine *routine;
+	RowKind		kind;			/* CDC formats: what is to be told of the row; the caller
+								 * sets it before encode */
 	/* the format's own fields follow */
 } Encoder;
 
 typedef struct FormatOption
 {
 	const char *name;			/* snake_case, without the "value_json_" prefix */
-	const char *type;			/* "bool", "int", "char", "text", or an enum as "a|b|c" */
+	const char *type;			/* "bool", "int", "char", "text", "regex", or an enum as "a|b|c" */
 	const char *description;
 	const char *alias;			/* another name that means the same, or NULL */
 } FormatOption;

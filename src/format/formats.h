@@ -9,6 +9,9 @@
 
 extern const FormatRoutine json_format;
 extern const FormatRoutine debezium_json_format;
+extern const FormatRoutine canal_json_format;
+extern const FormatRoutine maxwell_json_format;
+extern const FormatRoutine ogg_json_format;
 extern const FormatRoutine raw_format;
 
 #endif							/* UK_FORMATS_H */

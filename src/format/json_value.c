@@ -39,6 +39,7 @@ struct JsonTarget
 	Oid			type;			/* a domain's base type */
 	ValueInput *input;			/* of that type */
 	bool		strip_nul;
+	bool		latin1;			/* TARGET_BYTEA: strings are bytes, not base64 */
 	Oid			domain;			/* InvalidOid: not a domain */
 	void	   *domain_cache;
 	MemoryContext context;
@@ -311,6 +312,40 @@ base64_datum(const char *text, Size len)
 	return PointerGetDatum(result);
 }
 
+/* Each character up to U+00FF is a byte; what is not has lost its bytes before. */
+static Datum
+latin1_datum(const JsonText *value)
+{
+	bytea	   *result = palloc(VARHDRSZ + value->len);
+	unsigned char *out = (unsigned char *) VARDATA(result);
+	const unsigned char *p = (const unsigned char *) value->text;
+	const unsigned char *end = p + value->len;
+
+	while (p < end)
+	{
+		uint32		c = *p;
+		int			len = 1;
+
+		if (c == '\\')
+			c = json_escaped_unit((const char *) p, &len);
+		else if (c >= 0x80)
+		{
+			len = pg_utf_mblen(p);
+			c = utf8_to_unicode(p);
+		}
+		if (c > 0xFF)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("the character U+%04X is not a byte", c),
+					 c == 0xFFFD ? errhint("The producer has replaced bytes that it could not read as text; the value is lost.") :
+					 errhint("The format's option binary_format says how messages hold bytes.")));
+		*out++ = (unsigned char) c;
+		p += len;
+	}
+	SET_VARSIZE(result, (char *) out - (char *) result);
+	return PointerGetDatum(result);
+}
+
 static Datum
 bytea_datum(JsonTarget *target, const JsonText *value)
 {
@@ -321,6 +356,8 @@ bytea_datum(JsonTarget *target, const JsonText *value)
 
 	if (value->kind != JK_STRING)
 		shape_raise(target, value);
+	if (target->latin1)
+		return latin1_datum(value);
 	text = value_text(target, value, &len, &copy);
 	if (len >= 2 && text[0] == '\\' && text[1] == 'x')
 		result = value_input(target->input, text, len, false);
@@ -644,6 +681,12 @@ json_target_create(const FormatColumn *column, const char *time_zone, bool strip
 	else
 		target->class = TARGET_SCALAR;
 	return target;
+}
+
+void
+json_target_set_latin1(JsonTarget *target)
+{
+	target->latin1 = true;
 }
 
 Datum
