@@ -719,15 +719,54 @@ is_wanted(const Bitmapset *wanted, AttrNumber attnum)
 		bms_is_member(attnum - FirstLowInvalidHeapAttributeNumber, wanted);
 }
 
+/*
+ * Number the fields of the key (in the order of key_fields, or of the table) or of the
+ * value, as the encoder writes them, for those of 'columns'.  Returns how many there are.
+ */
+static int
+set_positions(const TopicTable *table, bool is_key, int ncolumns, FormatColumn *columns)
+{
+	int			n = 0;
+	int			next = 0;		/* of 'columns', which are in the table's order, too */
+
+	for (int i = 0; i < (is_key ? table->nkeys : table->natts); i++)
+	{
+		const TopicColumn *column = &table->columns[is_key ? table->keys[i] - 1 : i];
+		int			position = n;
+
+		if (!OidIsValid(column->type) || (!is_key && (column->metadata != META_NONE || (column->is_key && !table->value_has_key))))
+			continue;
+		n++;
+		if (is_key && table->key_fields)
+		{
+			ListCell   *lc;
+
+			position = 0;
+			foreach(lc, table->key_fields)
+			{
+				if (strcmp(column->name, (const char *) lfirst(lc)) == 0)
+					break;
+				position++;
+			}
+		}
+		while (next < ncolumns && columns[next].index < column->attnum - 1)
+			next++;				/* metadata of the value's format */
+		if (next < ncolumns && columns[next].index == column->attnum - 1)
+			columns[next++].position = position;
+	}
+	return n;
+}
+
 static Decoder *
 create_decoder(const TopicTable *table, const FormatRoutine *format, List *options, bool is_key,
-			   int ncolumns, const FormatColumn *columns)
+			   int ncolumns, FormatColumn *columns)
 {
 	DecoderSpec spec = {0};
 	Decoder    *decoder;
 
 	spec.ncolumns = ncolumns;
 	spec.columns = columns;
+	spec.nfields = set_positions(table, is_key, ncolumns, columns);
 	spec.options = options;
 	spec.is_key = is_key;
 	spec.has_key = table->nkeys > 0;
@@ -802,10 +841,14 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 
 	if (nvalues > 0 || decoder->has_kinds)
 		decoder->value_use = VALUE_DECODED;
-	else if (table->upsert && table->value_options != NIL && !table->value_format->single_column)
+	else if (table->value_options != NIL && !table->value_format->single_column)
 		decoder->value_use = VALUE_MARKERS;
 	if (decoder->value_use != VALUE_UNUSED)
 		decoder->value = create_decoder(table, table->value_format, table->value_options, false, nvalues, values);
+	if (decoder->value && decoder->value->decides)
+		decoder->value_use = VALUE_DECODED;
+	else if (decoder->value_use == VALUE_MARKERS && !table->upsert)
+		decoder->value_use = VALUE_UNUSED;
 	return decoder;
 }
 

@@ -11,7 +11,8 @@
 static const FormatRoutine *const formats[] = {
 	&json_format,
 	&debezium_json_format,
-	&raw_format
+	&raw_format,
+	&csv_format
 };
 
 const FormatRoutine *

@@ -10,5 +10,6 @@
 extern const FormatRoutine json_format;
 extern const FormatRoutine debezium_json_format;
 extern const FormatRoutine raw_format;
+extern const FormatRoutine csv_format;
 
 #endif							/* UK_FORMATS_H */
