@@ -614,7 +614,7 @@ count_raise(const CsvDecoder *decoder, int n)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_BAD_COPY_FILE_FORMAT),
-			 errmsg("CSV record has %d fields instead of %d", n, decoder->nfields),
+			 errmsg("CSV record with a wrong number of fields: %d instead of %d", n, decoder->nfields),
 			 n < decoder->nfields ? errhint("With %s_csv_ignore_parse_errors missing fields are NULL.", part) :
 			 errhint("Fields go by their place, in the order of the table's columns that are in the %s.", part)));
 }
