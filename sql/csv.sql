@@ -2,7 +2,8 @@
 \set SHOW_CONTEXT never
 SET timezone = 'UTC';
 SET datestyle = 'ISO, MDY';
-CREATE SERVER csv_server FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers 'localhost:9092');
+\set broker `echo "${BROKER:-127.0.0.1:9092}"`
+CREATE SERVER csv_server FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers :'broker');
 
 -- what a value becomes, field by field, or its error; and what a row becomes
 CREATE FUNCTION csv_read(t anyelement, value bytea) RETURNS text LANGUAGE plpgsql AS $$
@@ -131,7 +132,7 @@ CREATE FOREIGN TABLE csv_ignore_key (k int OPTIONS (key 'true'), n csv_positive,
 	value_csv_ignore_parse_errors 'true', value_fields_include 'EXCEPT_KEY');
 SELECT * FROM upsert_kafka.decode(NULL::csv_ignore_key, '1', 'x,a');
 SELECT * FROM upsert_kafka.decode(NULL::csv_ignore_key, 'x', '1,a');
--- B14: what a domain forbids is no parse error
+-- what a domain forbids is no parse error
 SELECT * FROM upsert_kafka.decode(NULL::csv_ignore_key, '1', '-1,a');
 SELECT * FROM upsert_kafka.decode(NULL::csv_ignore_key, '1', '1,');
 SELECT * FROM upsert_kafka.decode(NULL::csv_ignore_key, '1', '1');
@@ -220,6 +221,34 @@ SELECT v, csv_write(ROW(1, v)::csv_pair) FROM unnest(ARRAY['plain', '', 'a"b', '
 CREATE FOREIGN TABLE csv_one (v text) SERVER csv_server OPTIONS (connector 'kafka', topic 'x', value_format 'csv');
 SELECT csv_write(ROW(NULL, NULL)::csv_pair), csv_write(ROW(NULL)::csv_one), csv_write(ROW('')::csv_one);
 SELECT csv_same(ROW(NULL)::csv_one), csv_same(ROW('')::csv_one), csv_same(ROW(U&'\FEFFx')::csv_one), csv_same(ROW(E'a\r\n"b",')::csv_one);
+
+-- === in a topic ===
+\! test/kt create csv_topic --fresh
+\o |test/kt produce csv_topic
+\qecho '1|1,a'
+\qecho '2|2,"b,c"'
+\qecho '3|#3,no row'
+\qecho '1|\\N'
+\qecho '4|4'
+\qecho '5|5,e,extra'
+\o
+CREATE FOREIGN TABLE csv_upsert (k int OPTIONS (key 'true'), v text) SERVER csv_server
+	OPTIONS (connector 'upsert-kafka', topic 'csv_topic', key_format 'csv', value_format 'csv', csv_allow_comments 'true');
+-- a message that is no record of the table stops the query ...
+SELECT * FROM csv_upsert ORDER BY k;
+-- ... or is passed over and told
+ALTER FOREIGN TABLE csv_upsert OPTIONS (ADD on_error 'skip');
+SELECT * FROM csv_upsert ORDER BY k;
+-- a column that is missing can be NULL; one too many cannot be anything
+ALTER FOREIGN TABLE csv_upsert OPTIONS (ADD csv_ignore_parse_errors 'true');
+SELECT * FROM csv_upsert ORDER BY k;
+-- comments are not counted, though no column is asked for
+CREATE FOREIGN TABLE csv_append (k int, v text) SERVER csv_server OPTIONS (connector 'kafka', topic 'csv_topic', value_format 'csv',
+	scan_bounded_mode 'specific-offsets', scan_bounded_specific_offsets 'partition:0,offset:3');
+SELECT count(*) FROM csv_append;
+ALTER FOREIGN TABLE csv_append OPTIONS (ADD csv_allow_comments 'true');
+SELECT count(*) FROM csv_append;
+\! test/kt delete csv_topic
 
 -- === whatever comes ===
 -- random bytes and mutations of good records never do harm: each is a row or an error of class 22
