@@ -10,6 +10,7 @@
 
 #include "access/xact.h"
 #include "changelog/change.h"
+#include "changelog/columns.h"
 #include "changelog/metadata.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -719,54 +720,24 @@ is_wanted(const Bitmapset *wanted, AttrNumber attnum)
 		bms_is_member(attnum - FirstLowInvalidHeapAttributeNumber, wanted);
 }
 
-/*
- * Number the fields of the key (in the order of key_fields, or of the table) or of the
- * value, as the encoder writes them, for those of 'columns'.  Returns how many there are.
- */
-static int
-set_positions(const TopicTable *table, bool is_key, int ncolumns, FormatColumn *columns)
-{
-	int			n = 0;
-	int			next = 0;		/* of 'columns', which are in the table's order, too */
-
-	for (int i = 0; i < (is_key ? table->nkeys : table->natts); i++)
-	{
-		const TopicColumn *column = &table->columns[is_key ? table->keys[i] - 1 : i];
-		int			position = n;
-
-		if (!OidIsValid(column->type) || (!is_key && (column->metadata != META_NONE || (column->is_key && !table->value_has_key))))
-			continue;
-		n++;
-		if (is_key && table->key_fields)
-		{
-			ListCell   *lc;
-
-			position = 0;
-			foreach(lc, table->key_fields)
-			{
-				if (strcmp(column->name, (const char *) lfirst(lc)) == 0)
-					break;
-				position++;
-			}
-		}
-		while (next < ncolumns && columns[next].index < column->attnum - 1)
-			next++;				/* metadata of the value's format */
-		if (next < ncolumns && columns[next].index == column->attnum - 1)
-			columns[next++].position = position;
-	}
-	return n;
-}
-
 static Decoder *
 create_decoder(const TopicTable *table, const FormatRoutine *format, List *options, bool is_key,
 			   int ncolumns, FormatColumn *columns)
 {
 	DecoderSpec spec = {0};
+	FormatColumn *fields = palloc(sizeof(FormatColumn) * Max(table->natts, 1));
+	int		   *positions = palloc0(sizeof(int) * Max(table->natts, 1));
 	Decoder    *decoder;
 
+	spec.nfields = is_key ? topic_key_fields(table, fields) : topic_value_fields(table, fields);
+	spec.fields = fields;
+	for (int i = 0; i < spec.nfields; i++)
+		positions[fields[i].index] = i;
+	for (int i = 0; i < ncolumns; i++)
+		columns[i].position = positions[columns[i].index];
+	pfree(positions);
 	spec.ncolumns = ncolumns;
 	spec.columns = columns;
-	spec.nfields = set_positions(table, is_key, ncolumns, columns);
 	spec.options = options;
 	spec.is_key = is_key;
 	spec.has_key = table->nkeys > 0;
@@ -776,20 +747,6 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	decoder = format->create(&spec);
 	decoder->routine = format;
 	return decoder;
-}
-
-static void
-add_column(FormatColumn *columns, int *n, const TopicColumn *column)
-{
-	FormatColumn *result = &columns[(*n)++];
-
-	result->index = column->attnum - 1;
-	result->field = column->field;
-	result->column = column->name;
-	result->type = column->type;
-	result->typmod = column->typmod;
-	result->collation = column->collation;
-	result->is_metadata = column->metadata == META_FORMAT;
 }
 
 ChangeDecoder *
@@ -817,7 +774,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 		{
 			if (!table->upsert && !is_wanted(wanted, column->attnum))
 				continue;
-			add_column(keys, &nkeys, column);
+			format_column_init(&keys[nkeys++], column);
 			decoder->shared[decoder->nshared++] = i;
 		}
 		else if (!is_wanted(wanted, column->attnum))
@@ -833,7 +790,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 			decoder->shared[decoder->nshared++] = i;
 		}
 		else
-			add_column(values, &nvalues, column);
+			format_column_init(&values[nvalues++], column);
 	}
 
 	if (nkeys > 0)

@@ -36,8 +36,7 @@ typedef struct FormatColumn
 	int32		typmod;
 	Oid			collation;
 	bool		is_metadata;	/* field names one of the format's FormatMetadata */
-	int			position;		/* among all fields of the key or value, from 0, wanted
-								 * or not: for formats without names */
+	int			position;		/* in DecoderSpec.fields, for formats without names */
 } FormatColumn;
 
 /*
@@ -69,7 +68,8 @@ typedef struct DecoderSpec
 	const FormatColumn *columns;
 	List	   *options;		/* DefElems of this format, prefix stripped:
 								 * "fail_on_missing_field" .. */
-	int			nfields;		/* of the whole key or value, wanted or not */
+	int			nfields;		/* of the whole key or value, wanted or not, in the */
+	const FormatColumn *fields; /* order in which they are written */
 	bool		is_key;			/* decodes message keys */
 	bool		has_key;		/* values: the message key names the row */
 	bool		upsert;			/* values: the key's state is wanted, so that rows
