@@ -242,6 +242,11 @@ SELECT * FROM csv_upsert ORDER BY k;
 -- a column that is missing can be NULL; one too many cannot be anything
 ALTER FOREIGN TABLE csv_upsert OPTIONS (ADD csv_ignore_parse_errors 'true');
 SELECT * FROM csv_upsert ORDER BY k;
+-- what a domain forbids is no bad field but a bad message, between others
+CREATE DOMAIN csv_word AS text CHECK (VALUE !~ ',');
+CREATE FOREIGN TABLE csv_checked (k int OPTIONS (key 'true'), v csv_word) SERVER csv_server
+	OPTIONS (connector 'upsert-kafka', topic 'csv_topic', key_format 'csv', value_format 'csv', csv_ignore_parse_errors 'true', on_error 'skip');
+SELECT * FROM csv_checked ORDER BY k;
 -- comments are not counted, though no column is asked for
 CREATE FOREIGN TABLE csv_append (k int, v text) SERVER csv_server OPTIONS (connector 'kafka', topic 'csv_topic', value_format 'csv',
 	scan_bounded_mode 'specific-offsets', scan_bounded_specific_offsets 'partition:0,offset:3');
@@ -298,4 +303,4 @@ SELECT csv_read(NULL::csv_pair, convert_to(repeat(',', 1000000), 'UTF8'));
 DROP SERVER csv_server CASCADE;
 DROP FUNCTION csv_read, csv_write, csv_same, csv_fuzz;
 DROP TYPE csv_mood, csv_deep, csv_point;
-DROP DOMAIN csv_positive, csv_given;
+DROP DOMAIN csv_positive, csv_given, csv_word;
