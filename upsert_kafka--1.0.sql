@@ -25,6 +25,11 @@ CREATE EVENT TRIGGER upsert_kafka_topic_ddl_check ON ddl_command_end
 	EXECUTE FUNCTION topic_ddl_check();
 COMMENT ON EVENT TRIGGER upsert_kafka_topic_ddl_check IS 'warns of foreign tables on topics that cannot be used as they stand';
 
+CREATE FUNCTION last_written() RETURNS text
+AS 'MODULE_PATHNAME', 'upsert_kafka_last_written' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION last_written() IS
+	'where the messages of this session''s last transaction that has written to topics end: topic:partition:next_offset,..';
+
 CREATE FUNCTION version(OUT library text, OUT librdkafka text, OUT features text) RETURNS record
 AS 'MODULE_PATHNAME', 'upsert_kafka_version' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION @extschema@.version() IS 'versions of this library and of its Kafka client, and what the client was built with';
@@ -237,6 +242,10 @@ CREATE TRIGGER wake_workers AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON main
 CREATE FUNCTION wait_for(target regclass, timeout interval DEFAULT NULL) RETURNS boolean
 AS 'MODULE_PATHNAME', 'upsert_kafka_wait_for' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION wait_for(regclass, interval) IS 'waits until all that is committed in the topic now has been applied';
+
+CREATE FUNCTION wait_for(target regclass, bookmark text, timeout interval DEFAULT NULL) RETURNS boolean
+AS 'MODULE_PATHNAME', 'upsert_kafka_wait_for_bookmark' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION wait_for(regclass, text, interval) IS 'waits until what last_written() has told of, in any session, has been applied';
 
 CREATE FUNCTION pause(target regclass) RETURNS void
 AS 'MODULE_PATHNAME', 'upsert_kafka_pause' LANGUAGE C VOLATILE STRICT;

@@ -12,6 +12,7 @@
 #include "changelog/change.h"
 #include "changelog/columns.h"
 #include "changelog/metadata.h"
+#include "fdw/pending.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -495,6 +496,9 @@ change_error_raise(const TopicTable *table, const KafkaRecord *record, const Cha
 	ereport(ERROR,
 			(errcode(error->sqlerrcode),
 			 errmsg_internal("%s", error_subject(table, error)),
+			 record_is_pending(record) ?
+			 errdetail("Topic \"%s\", a message of this transaction that is not sent yet: %s%s",
+					   table->topic, error->message, full_stop(error->message)) :
 			 errdetail("Topic \"%s\", partition %d, offset %lld: %s%s",
 					   table->topic, record->partition, (long long) record->offset,
 					   error->message, full_stop(error->message)),
