@@ -242,6 +242,12 @@ SELECT * FROM csv_upsert ORDER BY k;
 -- a column that is missing can be NULL; one too many cannot be anything
 ALTER FOREIGN TABLE csv_upsert OPTIONS (ADD csv_ignore_parse_errors 'true');
 SELECT * FROM csv_upsert ORDER BY k;
+-- written and read back: an empty text, NULL, what needs quotes; a DELETE is a tombstone
+INSERT INTO csv_upsert VALUES (10, ''), (11, NULL), (12, E'a "b",\nc'), (13, '# no comment');
+UPDATE csv_upsert SET v = 'new' WHERE k = 13;
+DELETE FROM csv_upsert WHERE k = 2;
+\! test/kt consume csv_topic | tail -n 7
+SELECT k, quote_nullable(v) AS v FROM csv_upsert WHERE k >= 10 OR k = 2 ORDER BY k;
 -- what a domain forbids is no bad field but a bad message, between others
 CREATE DOMAIN csv_word AS text CHECK (VALUE !~ ',');
 CREATE FOREIGN TABLE csv_checked (k int OPTIONS (key 'true'), v csv_word) SERVER csv_server
