@@ -44,7 +44,7 @@ SELECT value, csv_read(NULL::csv_t, value) FROM (VALUES ('1,a'::bytea), ('1,a,b,
 -- X13: COPY's rule, an empty field is NULL, with quotes it is an empty text
 SELECT value, csv_read(NULL::csv_t, value) FROM (VALUES ('1,,""'::bytea), (',,'), (' 7 , a , b ')) t(value);
 -- X06: a byte-order mark is passed over, once
-SELECT csv_read(NULL::csv_pair, '\xefbbbf312c61'), csv_read(NULL::csv_pair, '\xefbbbfefbbbf312c61');
+SELECT csv_read(NULL::csv_pair, '\xefbbbf312c61'), replace(csv_read(NULL::csv_pair, '\xefbbbfefbbbf312c61'), U&'\FEFF', 'BOM ') AS twice;
 -- B03: what is no text in UTF-8 is refused, wherever it stands
 SELECT csv_read(NULL::csv_pair, '\x312cff'), csv_read(NULL::csv_pair, '\x312c6100');
 -- quotes begin a field or mean nothing; inside, two of them are one, and delimiters and line ends are text
@@ -215,8 +215,10 @@ SELECT value, csv_read(NULL::csv_domains, value) FROM (VALUES ('1,a,1;2'::bytea)
 
 -- === writing: Flink's bytes ===
 -- quoted is what has a character up to the comma, a backslash, or more than 24 characters
-SELECT v, csv_write(ROW(1, v)::csv_pair) FROM unnest(ARRAY['plain', '', 'a"b', 'a\b', 'a/b', 'a b', 'a+b', 'a-b', '日本語',
-	repeat('x', 24), repeat('x', 25), repeat('日', 24), repeat('日', 25), repeat('😀', 12), repeat('😀', 13)]) v;
+SELECT v, csv_write(ROW(1, v)::csv_pair) FROM unnest(ARRAY['plain', '', 'a"b', 'a\b', 'a/b', 'a b', 'a+b', 'a-b', '日本語']) v;
+-- ... of which those beyond the BMP count twice
+SELECT to_hex(ascii(c)) AS character, n, csv_write(ROW(1, repeat(c, n))::csv_pair) LIKE '%"%' AS quoted
+  FROM (VALUES ('x', 24), ('x', 25), (U&'\65E5', 24), (U&'\65E5', 25), (U&'\+01F600', 12), (U&'\+01F600', 13)) t(c, n);
 -- NULL is an empty field, and a record of one NULL an empty line
 CREATE FOREIGN TABLE csv_one (v text) SERVER csv_server OPTIONS (connector 'kafka', topic 'x', value_format 'csv');
 SELECT csv_write(ROW(NULL, NULL)::csv_pair), csv_write(ROW(NULL)::csv_one), csv_write(ROW('')::csv_one);
