@@ -10,6 +10,7 @@
 
 #include "access/xact.h"
 #include "changelog/change.h"
+#include "changelog/columns.h"
 #include "changelog/metadata.h"
 #include "fdw/pending.h"
 #include "lib/stringinfo.h"
@@ -725,9 +726,11 @@ is_wanted(const Bitmapset *wanted, AttrNumber attnum)
 
 static Decoder *
 create_decoder(const TopicTable *table, const FormatRoutine *format, List *options, bool is_key,
-			   int ncolumns, const FormatColumn *columns)
+			   int ncolumns, FormatColumn *columns)
 {
 	DecoderSpec spec = {0};
+	FormatColumn *fields = palloc(sizeof(FormatColumn) * Max(table->natts, 1));
+	int		   *positions = palloc0(sizeof(int) * Max(table->natts, 1));
 	const char **keys = palloc(sizeof(char *) * Max(table->nkeys, 1));
 	Decoder    *decoder;
 
@@ -735,6 +738,14 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 		keys[i] = table->columns[table->keys[i] - 1].field;
 	spec.nkeys = table->nkeys;
 	spec.keys = keys;
+
+	spec.nfields = is_key ? topic_key_fields(table, fields) : topic_value_fields(table, fields);
+	spec.fields = fields;
+	for (int i = 0; i < spec.nfields; i++)
+		positions[fields[i].index] = i;
+	for (int i = 0; i < ncolumns; i++)
+		columns[i].position = positions[columns[i].index];
+	pfree(positions);
 	spec.ncolumns = ncolumns;
 	spec.columns = columns;
 	spec.options = options;
@@ -746,20 +757,6 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	decoder = format->create(&spec);
 	decoder->routine = format;
 	return decoder;
-}
-
-static void
-add_column(FormatColumn *columns, int *n, const TopicColumn *column)
-{
-	FormatColumn *result = &columns[(*n)++];
-
-	result->index = column->attnum - 1;
-	result->field = column->field;
-	result->column = column->name;
-	result->type = column->type;
-	result->typmod = column->typmod;
-	result->collation = column->collation;
-	result->is_metadata = column->metadata == META_FORMAT;
 }
 
 ChangeDecoder *
@@ -787,7 +784,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 		{
 			if (!table->upsert && !is_wanted(wanted, column->attnum))
 				continue;
-			add_column(keys, &nkeys, column);
+			format_column_init(&keys[nkeys++], column);
 			decoder->shared[decoder->nshared++] = i;
 		}
 		else if (!is_wanted(wanted, column->attnum))
@@ -803,7 +800,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 			decoder->shared[decoder->nshared++] = i;
 		}
 		else
-			add_column(values, &nvalues, column);
+			format_column_init(&values[nvalues++], column);
 	}
 
 	if (nkeys > 0)
@@ -811,10 +808,14 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 
 	if (nvalues > 0 || decoder->has_kinds)
 		decoder->value_use = VALUE_DECODED;
-	else if (table->upsert && table->value_options != NIL && !table->value_format->single_column)
+	else if (table->value_options != NIL && !table->value_format->single_column)
 		decoder->value_use = VALUE_MARKERS;
 	if (decoder->value_use != VALUE_UNUSED)
 		decoder->value = create_decoder(table, table->value_format, table->value_options, false, nvalues, values);
+	if (decoder->value && decoder->value->decides)
+		decoder->value_use = VALUE_DECODED;
+	else if (decoder->value_use == VALUE_MARKERS && !table->upsert)
+		decoder->value_use = VALUE_UNUSED;
 	return decoder;
 }
 

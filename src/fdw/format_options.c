@@ -99,6 +99,37 @@ check_regex(const FormatOptionRef *ref)
 	pfree(wide);
 }
 
+/* A byte of ASCII: as it is, or escaped as Flink's DDL may have it. */
+static char *
+character_value(const FormatOptionRef *ref)
+{
+	const char *value = ref->value;
+	char		c = '\0';
+
+	if (strlen(value) == 1)
+		c = value[0];
+	else if (value[0] == '\\' && strlen(value) == 2)
+	{
+		static const char escapes[] = "t\tn\nr\r\\\\\"\"''";
+
+		for (int i = 0; escapes[i]; i += 2)
+		{
+			if (escapes[i] == value[1])
+				c = escapes[i + 1];
+		}
+	}
+	else if (value[0] == '\\' && value[1] == 'u' && strlen(value) == 6 && strspn(value + 2, "0123456789abcdefABCDEF") == 4)
+	{
+		long		code = strtol(value + 2, NULL, 16);
+
+		if (code < 0x80)
+			c = (char) code;
+	}
+	if (c == '\0' || IS_HIGHBIT_SET(c))
+		option_bad_value(ref->given, value, _("The value is a single byte: a character of ASCII, or an escape like \\t or \\u0001."));
+	return psprintf("%c", c);
+}
+
 char *
 format_option_value(const FormatOptionRef *ref)
 {
@@ -115,11 +146,8 @@ format_option_value(const FormatOptionRef *ref)
 		return psprintf("%d", number);
 	}
 	if (strcmp(type, "char") == 0)
-	{
-		if (pg_mbstrlen(ref->value) != 1)
-			option_bad_value(ref->given, ref->value, _("The value is a single character."));
-	}
-	else if (strcmp(type, "regex") == 0)
+		return character_value(ref);
+	if (strcmp(type, "regex") == 0)
 		check_regex(ref);
 	else if (strchr(type, '|'))
 	{

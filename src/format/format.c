@@ -14,7 +14,8 @@ static const FormatRoutine *const formats[] = {
 	&canal_json_format,
 	&maxwell_json_format,
 	&ogg_json_format,
-	&raw_format
+	&raw_format,
+	&csv_format
 };
 
 const FormatRoutine *

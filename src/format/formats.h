@@ -13,5 +13,6 @@ extern const FormatRoutine canal_json_format;
 extern const FormatRoutine maxwell_json_format;
 extern const FormatRoutine ogg_json_format;
 extern const FormatRoutine raw_format;
+extern const FormatRoutine csv_format;
 
 #endif							/* UK_FORMATS_H */
