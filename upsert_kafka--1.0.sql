@@ -25,6 +25,11 @@ CREATE EVENT TRIGGER upsert_kafka_topic_ddl_check ON ddl_command_end
 	EXECUTE FUNCTION topic_ddl_check();
 COMMENT ON EVENT TRIGGER upsert_kafka_topic_ddl_check IS 'warns of foreign tables on topics that cannot be used as they stand';
 
+CREATE FUNCTION last_written() RETURNS text
+AS 'MODULE_PATHNAME', 'upsert_kafka_last_written' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION last_written() IS
+	'where the messages of this session''s last transaction that has written to topics end: topic:partition:next_offset,..';
+
 CREATE FUNCTION version(OUT library text, OUT librdkafka text, OUT features text) RETURNS record
 AS 'MODULE_PATHNAME', 'upsert_kafka_version' LANGUAGE C STABLE PARALLEL SAFE;
 COMMENT ON FUNCTION @extschema@.version() IS 'versions of this library and of its Kafka client, and what the client was built with';
@@ -36,9 +41,10 @@ AS 'MODULE_PATHNAME', 'upsert_kafka_decode' LANGUAGE C STABLE ROWS 1;
 COMMENT ON FUNCTION decode(anyelement, bytea, bytea) IS
 	'rows that a message with this key and value (NULL = Kafka null) gives in a foreign table, named by a NULL of its row type';
 
-CREATE FUNCTION encode("row" anyelement, OUT key bytea, OUT value bytea) RETURNS record
+CREATE FUNCTION encode("row" anyelement, row_kind text DEFAULT '+I', OUT key bytea, OUT value bytea) RETURNS record
 AS 'MODULE_PATHNAME', 'upsert_kafka_encode' LANGUAGE C STABLE STRICT;
-COMMENT ON FUNCTION encode(anyelement) IS 'key and value (NULL = Kafka null) of the message that writes this row of a foreign table';
+COMMENT ON FUNCTION encode(anyelement, text) IS
+	'key and value (NULL = Kafka null) of the message that tells of this row of a foreign table: +I, +U, -U or -D';
 
 -- === history tables (src/history) ==============================================
 
@@ -237,6 +243,10 @@ CREATE TRIGGER wake_workers AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON main
 CREATE FUNCTION wait_for(target regclass, timeout interval DEFAULT NULL) RETURNS boolean
 AS 'MODULE_PATHNAME', 'upsert_kafka_wait_for' LANGUAGE C VOLATILE;
 COMMENT ON FUNCTION wait_for(regclass, interval) IS 'waits until all that is committed in the topic now has been applied';
+
+CREATE FUNCTION wait_for(target regclass, bookmark text, timeout interval DEFAULT NULL) RETURNS boolean
+AS 'MODULE_PATHNAME', 'upsert_kafka_wait_for_bookmark' LANGUAGE C VOLATILE;
+COMMENT ON FUNCTION wait_for(regclass, text, interval) IS 'waits until what last_written() has told of, in any session, has been applied';
 
 CREATE FUNCTION pause(target regclass) RETURNS void
 AS 'MODULE_PATHNAME', 'upsert_kafka_pause' LANGUAGE C VOLATILE STRICT;

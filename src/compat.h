@@ -175,4 +175,35 @@
 #define SUBTRANSACTION_IN_PARALLEL_MODE_compat false
 #endif
 
+/* 16 split the reading of a whole piece off; before it, the length had to be checked */
+#if PG_VERSION_NUM >= 160000
+#define BufFileReadExact_compat(file, to, len) BufFileReadExact(file, to, len)
+#else
+#define BufFileReadExact_compat(file, to, len) \
+	do { \
+		if (BufFileRead(file, to, len) != (len)) \
+			ereport(ERROR, \
+					(errcode_for_file_access(), \
+					 errmsg("could not read from a temporary file"))); \
+	} while (0)
+#endif
+
+/*
+ * 16 keeps the user whose rights count apart from the range table.  Relations that
+ * rows are routed to have no entry of their own before it.
+ */
+#if PG_VERSION_NUM >= 160000
+#define foreign_modify_user(rri, estate) \
+	(OidIsValid(ExecGetResultRelCheckAsUser(rri, estate)) ? \
+	 ExecGetResultRelCheckAsUser(rri, estate) : GetUserId())
+#else
+#define foreign_modify_rte(rri, estate) \
+	exec_rt_fetch((rri)->ri_RangeTableIndex != 0 ? (rri)->ri_RangeTableIndex : \
+				  (rri)->ri_RootResultRelInfo != NULL ? (rri)->ri_RootResultRelInfo->ri_RangeTableIndex : 1, \
+				  estate)
+#define foreign_modify_user(rri, estate) \
+	(OidIsValid(foreign_modify_rte(rri, estate)->checkAsUser) ? \
+	 foreign_modify_rte(rri, estate)->checkAsUser : GetUserId())
+#endif
+
 #endif							/* UK_COMPAT_H */

@@ -25,6 +25,7 @@ int			uk_batch_bytes = 16384;
 int			uk_batch_time = 100;
 int			uk_wait_timeout = 60000;
 int			uk_queue_kb = 65536;
+int			uk_commit_timeout = 10000;
 
 void
 _PG_init(void)
@@ -41,6 +42,10 @@ _PG_init(void)
 							gettext_noop("How long an apply transaction may collect messages while more are arriving."),
 							NULL, &uk_batch_time, 100, 0, 60000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("upsert_kafka.commit_timeout",
+							gettext_noop("How long a commit waits until Kafka has acknowledged what the transaction has written."),
+							NULL, &uk_commit_timeout, 10000, 100, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("upsert_kafka.idle_timeout",
 							gettext_noop("Time after which a session closes a Kafka client it does not use."),
 							NULL, &uk_idle_timeout, 60000, 0, INT_MAX,
@@ -67,5 +72,6 @@ _PG_init(void)
 	MarkGUCPrefixReserved("upsert_kafka");
 
 	history_init();
+	topic_modify_init();
 	uk_worker_init();
 }

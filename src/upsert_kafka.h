@@ -13,8 +13,10 @@ extern int	uk_batch_rows;		/* messages per apply transaction */
 extern int	uk_batch_bytes;		/* kB per apply transaction */
 extern int	uk_batch_time;		/* ms a steady batch may collect */
 extern int	uk_wait_timeout;	/* ms: default of wait_for */
+extern int	uk_commit_timeout;	/* ms: how long a commit waits for acknowledgements */
 extern int	uk_queue_kb;		/* kB a consumer prefetches */
 
+extern void topic_modify_init(void);	/* fdw/topic_modify.c: ON CONFLICT is refused in time */
 extern void uk_worker_init(void);	/* materialize/launcher.c: shared memory and the launcher */
 
 #endif							/* UK_UPSERT_KAFKA_H */

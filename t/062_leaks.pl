@@ -104,7 +104,8 @@ foreach my $name (sort keys %kinds)
 	cmp_ok($end->{threads}, '<=', $kind->{warm}{threads}, "$name: threads");
 	cmp_ok($most{$name}, '<=', 60, "$name: threads while at work");
 	cmp_ok($end->{fds}, '<=', $kind->{warm}{fds} + 2, "$name: descriptors");
-	cmp_ok($end->{kb}, '<=', $kind->{warm}{kb} + 8 * 1024, "$name: memory");
+	# a client that is kept may have read ahead, which is 20 MB of this topic
+	cmp_ok($end->{kb}, '<=', $kind->{warm}{kb} + 24 * 1024, "$name: memory");
 }
 note sprintf('%d statements of each kind in %.1f s', $statements, time - $since);
 
@@ -117,7 +118,7 @@ foreach my $name (sort keys %kinds)
 	  or diag(join(' ', threads($kind->{shell}{pid})));
 	cmp_ok($idle->{fds}, '<=', $kind->{start}{fds} + 3, "$name: nor a socket");
 	note sprintf('%s: memory %d kB before the first client, %d kB now', $name, $kind->{start}{kb}, $idle->{kb});
-	cmp_ok($idle->{kb}, '<=', $kind->{start}{kb} + 24 * 1024, "$name: nor much memory");
+	cmp_ok($idle->{kb}, '<=', $kind->{start}{kb} + 16 * 1024, "$name: nor much memory");
 	close_shell($kind->{shell});
 }
 

@@ -112,7 +112,13 @@ sub serve
 		{
 			my $schema = decode_json($body)->{schema};
 			if ($options->{refuse}) { answer($client, 409, '{"error_code":409,"message":"incompatible with an earlier schema"}'); }
-			else { answer($client, 200, encode_json({ id => $ids{"$1 $schema"} //= 100 + keys %ids })); }
+			else
+			{
+				my $id = $ids{"$1 $schema"} || 101 + scalar(keys %ids);
+				$ids{"$1 $schema"} = $id;
+				$options->{schemas}{$id} = $schema;
+				answer($client, 200, encode_json({ id => $id }));
+			}
 		}
 		else { answer($client, 404, '{"error_code":40403,"message":"Schema not found"}'); }
 		close($client);

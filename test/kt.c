@@ -505,6 +505,7 @@ new_producer(const char *transactional_id)
 	const char *props[] = {
 		"acks", "all",
 		"linger.ms", "1",
+		"message.max.bytes", "100000000",	/* the topic decides */
 		"enable.idempotence", "true",	/* keeps the order over a retry */
 		"message.timeout.ms", "30000",
 		"partitioner", "murmur2_random",

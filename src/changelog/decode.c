@@ -10,8 +10,9 @@
 
 #include "access/xact.h"
 #include "changelog/change.h"
-#include "changelog/layout.h"
+#include "changelog/columns.h"
 #include "changelog/metadata.h"
+#include "fdw/pending.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -495,6 +496,9 @@ change_error_raise(const TopicTable *table, const KafkaRecord *record, const Cha
 	ereport(ERROR,
 			(errcode(error->sqlerrcode),
 			 errmsg_internal("%s", error_subject(table, error)),
+			 record_is_pending(record) ?
+			 errdetail("Topic \"%s\", a message of this transaction that is not sent yet: %s%s",
+					   table->topic, error->message, full_stop(error->message)) :
 			 errdetail("Topic \"%s\", partition %d, offset %lld: %s%s",
 					   table->topic, record->partition, (long long) record->offset,
 					   error->message, full_stop(error->message)),
@@ -722,12 +726,26 @@ is_wanted(const Bitmapset *wanted, AttrNumber attnum)
 
 static Decoder *
 create_decoder(const TopicTable *table, const FormatRoutine *format, List *options, bool is_key,
-			   int ncolumns, const FormatColumn *columns)
+			   int ncolumns, FormatColumn *columns)
 {
 	DecoderSpec spec = {0};
-	FormatColumn *layout = palloc(sizeof(FormatColumn) * Max(table->natts, 1));
+	FormatColumn *fields = palloc(sizeof(FormatColumn) * Max(table->natts, 1));
+	int		   *positions = palloc0(sizeof(int) * Max(table->natts, 1));
+	const char **keys = palloc(sizeof(char *) * Max(table->nkeys, 1));
 	Decoder    *decoder;
 
+	for (int i = 0; i < table->nkeys; i++)
+		keys[i] = table->columns[table->keys[i] - 1].field;
+	spec.nkeys = table->nkeys;
+	spec.keys = keys;
+
+	spec.nfields = is_key ? topic_key_fields(table, fields) : topic_value_fields(table, fields);
+	spec.fields = fields;
+	for (int i = 0; i < spec.nfields; i++)
+		positions[fields[i].index] = i;
+	for (int i = 0; i < ncolumns; i++)
+		columns[i].position = positions[columns[i].index];
+	pfree(positions);
 	spec.ncolumns = ncolumns;
 	spec.columns = columns;
 	spec.options = options;
@@ -736,8 +754,6 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	spec.upsert = table->upsert;
 	spec.connect = is_key && table->value_format->connect;
 	spec.time_zone = table->time_zone;
-	spec.nlayout = is_key ? layout_key(table, layout) : layout_value(table, layout);
-	spec.layout = layout;
 	if (format->registry)
 		spec.registry = registry_access_get(table->serverid, table->userid);
 	decoder = format->create(&spec);
@@ -770,7 +786,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 		{
 			if (!table->upsert && !is_wanted(wanted, column->attnum))
 				continue;
-			keys[nkeys++] = layout_column(column);
+			format_column_init(&keys[nkeys++], column);
 			decoder->shared[decoder->nshared++] = i;
 		}
 		else if (!is_wanted(wanted, column->attnum))
@@ -786,7 +802,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 			decoder->shared[decoder->nshared++] = i;
 		}
 		else
-			values[nvalues++] = layout_column(column);
+			format_column_init(&values[nvalues++], column);
 	}
 
 	if (nkeys > 0)
@@ -794,10 +810,14 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 
 	if (nvalues > 0 || decoder->has_kinds)
 		decoder->value_use = VALUE_DECODED;
-	else if (table->upsert && table->value_options != NIL && !table->value_format->single_column)
+	else if (table->value_options != NIL && !table->value_format->single_column)
 		decoder->value_use = VALUE_MARKERS;
 	if (decoder->value_use != VALUE_UNUSED)
 		decoder->value = create_decoder(table, table->value_format, table->value_options, false, nvalues, values);
+	if (decoder->value && decoder->value->decides)
+		decoder->value_use = VALUE_DECODED;
+	else if (decoder->value_use == VALUE_MARKERS && !table->upsert)
+		decoder->value_use = VALUE_UNUSED;
 	return decoder;
 }
 

@@ -6,8 +6,8 @@
  */
 #include "postgres.h"
 
+#include "changelog/columns.h"
 #include "changelog/encode.h"
-#include "changelog/layout.h"
 #include "miscadmin.h"
 
 struct ChangeEncoder
@@ -54,10 +54,10 @@ change_encoder_create(const TopicTable *table)
 	encoder->table = table;
 	if (table->nkeys > 0)
 	{
-		n = layout_key(table, keys);
+		n = topic_key_fields(table, keys);
 		encoder->key = create_encoder(table, table->key_format, table->key_options, true, n, keys);
 	}
-	n = layout_value(table, columns);
+	n = topic_value_fields(table, columns);
 	encoder->value = create_encoder(table, table->value_format, table->value_options, false, n, columns);
 	return encoder;
 }
@@ -177,5 +177,12 @@ change_encode_key(ChangeEncoder *encoder, const Datum *values, const bool *isnul
 bool
 change_encode_value(ChangeEncoder *encoder, const Datum *values, const bool *isnull, StringInfo value)
 {
+	return change_encode_event(encoder, ROW_INSERT, values, isnull, value);
+}
+
+bool
+change_encode_event(ChangeEncoder *encoder, RowKind kind, const Datum *values, const bool *isnull, StringInfo value)
+{
+	encoder->value->kind = kind;
 	return encode(encoder, encoder->value, values, isnull, value);
 }

@@ -9,6 +9,7 @@
 #include "changelog/metadata.h"
 #include "common/base64.h"
 #include "common/int.h"
+#include "fdw/pending.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "pgtime.h"
@@ -54,6 +55,23 @@ row_kind_text(RowKind kind)
 			return "-D";
 	}
 	return "";					/* keep compilers quiet */
+}
+
+RowKind
+row_kind_parse(const char *text)
+{
+	static const RowKind kinds[] = {ROW_INSERT, ROW_UPDATE_BEFORE, ROW_UPDATE_AFTER, ROW_DELETE};
+
+	for (int i = 0; i < lengthof(kinds); i++)
+	{
+		if (strcmp(text, row_kind_text(kinds[i])) == 0)
+			return kinds[i];
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid row kind \"%s\"", text),
+			 errhint("Row kinds are +I, -U, +U and -D.")));
+	return ROW_INSERT;			/* not reached */
 }
 
 MetadataReader *
@@ -263,23 +281,35 @@ read_headers(MetadataReader *reader, const KafkaRecord *record)
 Datum
 metadata_read(MetadataReader *reader, const KafkaRecord *record, bool *isnull)
 {
+	bool		pending = record_is_pending(record);
+
 	*isnull = false;
 	switch (reader->kind)
 	{
 		case META_TOPIC:
 			return reader->topic;
 		case META_PARTITION:
-			return reader->type == INT8OID ? Int64GetDatum(record->partition) : Int32GetDatum(record->partition);
+			{
+				int32		partition = record_home_partition(record);
+
+				if (partition < 0)
+					break;
+				return reader->type == INT8OID ? Int64GetDatum(partition) : Int32GetDatum(partition);
+			}
 		case META_OFFSET:
+			if (pending)
+				break;
 			return Int64GetDatum(record->offset);
 		case META_TIMESTAMP:
 			return read_timestamp(reader, record->timestamp, isnull);
 		case META_TIMESTAMP_TYPE:
+			if (pending && record->timestamp < 0)
+				break;
 			return reader->timestamp_types[record->timestamp_type];
 		case META_HEADERS:
 			return read_headers(reader, record);
 		case META_LEADER_EPOCH:
-			if (record->leader_epoch < 0)
+			if (record->leader_epoch < 0 || pending)
 				break;
 			return reader->type == INT8OID ? Int64GetDatum(record->leader_epoch) : Int32GetDatum(record->leader_epoch);
 		case META_RAW_KEY:

@@ -12,6 +12,7 @@
 #include "changelog/normalize.h"
 #include "changelog/record_sort.h"
 #include "compat.h"
+#include "fdw/pending.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datum.h"
@@ -130,6 +131,8 @@ effect_time(Normalizer *normalizer, const KafkaRecord *record)
 {
 	int64	   *time;
 
+	if (record_is_pending(record))
+		return PG_INT64_MAX;
 	if (record->partition >= normalizer->npartitions)
 	{
 		int			n = Max(record->partition + 1, normalizer->npartitions * 2);
@@ -300,6 +303,9 @@ winner(Normalizer *normalizer)
 	{
 		Origin	   *origin = &normalizer->origins[i];
 
+		/* own writes that are not sent yet are the last word */
+		if (origin->partition == PENDING_PARTITION)
+			return origin;
 		if (best == NULL || origin->timestamp > best->timestamp ||
 			(origin->timestamp == best->timestamp && origin->partition > best->partition))
 			best = origin;

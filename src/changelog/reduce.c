@@ -10,6 +10,7 @@
 #include "changelog/reduce.h"
 #include "common/hashfn.h"
 #include "compat.h"
+#include "fdw/pending.h"
 #include "miscadmin.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
@@ -327,10 +328,12 @@ reducer_finish(Reducer *reducer)
 	output_start(reducer);
 }
 
-/* The one comparator of decision 5. */
+/* The one comparator of decision 5; own writes that are not sent yet are the last word. */
 static inline bool
 later(int64 timestamp_a, int32 partition_a, int64 timestamp_b, int32 partition_b)
 {
+	if ((partition_a == PENDING_PARTITION) != (partition_b == PENDING_PARTITION))
+		return partition_a == PENDING_PARTITION;
 	if (timestamp_a != timestamp_b)
 		return timestamp_a > timestamp_b;
 	return partition_a > partition_b;

@@ -36,16 +36,25 @@ static const struct
 	const char *name;
 	const char *hint;
 }			foreign_properties[] = {
+	{"acks", "The table option \"delivery_guarantee\" says what a commit waits for."},
 	{"auto.offset.reset", "The table option \"scan_startup_mode\" says where a scan starts."},
+	{"delivery.timeout.ms", "The setting \"upsert_kafka.commit_timeout\" bounds how long a commit waits."},
 	{"enable.auto.commit", "Positions of maintained tables are kept in the database."},
+	{"enable.idempotence", "It is always on: a message that is sent again is stored once."},
 	{"key.deserializer", "The table option \"key_format\" says how keys are read."},
+	{"key.serializer", "The table option \"key_format\" says how keys are written."},
+	{"message.timeout.ms", "The setting \"upsert_kafka.commit_timeout\" bounds how long a commit waits."},
 	{"metadata.broker.list", "Use the server option \"bootstrap_servers\"."},
+	{"partitioner", "Use the table option \"partitioner\"."},
+	{"request.required.acks", "The table option \"delivery_guarantee\" says what a commit waits for."},
 	{"sasl.jaas.config", "Set the options \"sasl_username\" and \"sasl_password\" of a user mapping."},
 	{"ssl.truststore.certificates", "Use the option \"ssl.ca.pem\"."},
 	{"ssl.truststore.location", "Use the option \"ssl.ca.pem\" with the certificates as text."},
 	{"ssl.truststore.password", "Use the option \"ssl.ca.pem\" with the certificates as text."},
 	{"ssl.truststore.type", "Use the option \"ssl.ca.pem\" with the certificates as text."},
+	{"transactional.id", "The table option \"delivery_guarantee\" asks for transactions; their ids are chosen by the extension."},
 	{"value.deserializer", "The table option \"value_format\" says how values are read."},
+	{"value.serializer", "The table option \"value_format\" says how values are written."},
 };
 
 static const char *

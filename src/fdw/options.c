@@ -34,18 +34,24 @@ typedef enum OptionKeyword
 	OPT_TIMEOUT,
 	OPT_CHANGELOG,
 	OPT_CONNECTOR,
+	OPT_DELIVERY_GUARANTEE,
 	OPT_KEY_FIELDS,
 	OPT_KEY_FIELDS_PREFIX,
 	OPT_KEY_FORMAT,
 	OPT_ON_ERROR,
+	OPT_PARTITIONER,
 	OPT_SCAN_BOUNDED_MODE,
 	OPT_SCAN_BOUNDED_SPECIFIC_OFFSETS,
 	OPT_SCAN_BOUNDED_TIMESTAMP_MILLIS,
 	OPT_SCAN_STARTUP_MODE,
 	OPT_SCAN_STARTUP_SPECIFIC_OFFSETS,
 	OPT_SCAN_STARTUP_TIMESTAMP_MILLIS,
+	OPT_SINK_BUFFER_FLUSH_INTERVAL,
+	OPT_SINK_BUFFER_FLUSH_MAX_ROWS,
 	OPT_TIME_ZONE,
 	OPT_TOPIC,
+	OPT_TRUNCATABLE,
+	OPT_UPDATABLE,
 	OPT_VALUE_FIELDS_INCLUDE,
 	OPT_VALUE_FORMAT,
 	OPT_FIELD,
@@ -67,19 +73,27 @@ static const OptionDef option_defs[] = {
 	{"timeout", ForeignServerRelationId, OPT_TIMEOUT},
 	{"changelog", ForeignTableRelationId, OPT_CHANGELOG},
 	{"connector", ForeignTableRelationId, OPT_CONNECTOR},
+	{"delivery_guarantee", ForeignTableRelationId, OPT_DELIVERY_GUARANTEE},
 	{"format", ForeignTableRelationId, OPT_VALUE_FORMAT},
 	{"key_fields", ForeignTableRelationId, OPT_KEY_FIELDS},
 	{"key_fields_prefix", ForeignTableRelationId, OPT_KEY_FIELDS_PREFIX},
 	{"key_format", ForeignTableRelationId, OPT_KEY_FORMAT},
 	{"on_error", ForeignTableRelationId, OPT_ON_ERROR},
+	{"partitioner", ForeignTableRelationId, OPT_PARTITIONER},
 	{"scan_bounded_mode", ForeignTableRelationId, OPT_SCAN_BOUNDED_MODE},
 	{"scan_bounded_specific_offsets", ForeignTableRelationId, OPT_SCAN_BOUNDED_SPECIFIC_OFFSETS},
 	{"scan_bounded_timestamp_millis", ForeignTableRelationId, OPT_SCAN_BOUNDED_TIMESTAMP_MILLIS},
 	{"scan_startup_mode", ForeignTableRelationId, OPT_SCAN_STARTUP_MODE},
 	{"scan_startup_specific_offsets", ForeignTableRelationId, OPT_SCAN_STARTUP_SPECIFIC_OFFSETS},
 	{"scan_startup_timestamp_millis", ForeignTableRelationId, OPT_SCAN_STARTUP_TIMESTAMP_MILLIS},
+	{"sink_buffer_flush_interval", ForeignTableRelationId, OPT_SINK_BUFFER_FLUSH_INTERVAL},
+	{"sink_buffer_flush_max_rows", ForeignTableRelationId, OPT_SINK_BUFFER_FLUSH_MAX_ROWS},
+	{"sink_delivery_guarantee", ForeignTableRelationId, OPT_DELIVERY_GUARANTEE},
+	{"sink_partitioner", ForeignTableRelationId, OPT_PARTITIONER},
 	{"time_zone", ForeignTableRelationId, OPT_TIME_ZONE},
 	{"topic", ForeignTableRelationId, OPT_TOPIC},
+	{"truncatable", ForeignTableRelationId, OPT_TRUNCATABLE},
+	{"updatable", ForeignTableRelationId, OPT_UPDATABLE},
 	{"value_fields_include", ForeignTableRelationId, OPT_VALUE_FIELDS_INCLUDE},
 	{"value_format", ForeignTableRelationId, OPT_VALUE_FORMAT},
 	{"field", AttributeRelationId, OPT_FIELD},
@@ -87,9 +101,22 @@ static const OptionDef option_defs[] = {
 	{"metadata", AttributeRelationId, OPT_METADATA},
 };
 
+/* How messages call an option that has several names. */
+static const OptionDef synonyms[] = {
+	{"delivery_guarantee", ForeignTableRelationId, OPT_DELIVERY_GUARANTEE},
+	{"partitioner", ForeignTableRelationId, OPT_PARTITIONER},
+	{"value_format", ForeignTableRelationId, OPT_VALUE_FORMAT},
+};
+
 static const char *const connector_values[] = {"upsert-kafka", "kafka", NULL};
 static const char *const on_error_values[] = {"stop", "skip", NULL};
 static const char *const fields_include_values[] = {"ALL", "EXCEPT_KEY", NULL};
+
+/* in the order of KafkaPartitioner */
+static const char *const partitioner_values[] = {"default", "consistent", "fnv1a", "random", NULL};
+
+/* in the order of DeliveryGuarantee, what is not there yet behind them */
+static const char *const delivery_values[] = {"at-least-once", "none", "exactly-once", NULL};
 
 /* in the order of StartupMode */
 static const char *const startup_values[] = {"earliest-offset", "latest-offset", "timestamp", "specific-offsets", NULL};
@@ -196,7 +223,10 @@ option_keyword(Oid catalog, const char *name, const char **canonical)
 	{
 		if (option_defs[i].catalog == catalog && strcmp(option_defs[i].name, snake) == 0)
 		{
-			*canonical = option_defs[i].keyword == OPT_VALUE_FORMAT ? "value_format" : option_defs[i].name;
+			*canonical = option_defs[i].name;
+			for (int j = 0; j < lengthof(synonyms); j++)
+				if (synonyms[j].keyword == option_defs[i].keyword)
+					*canonical = synonyms[j].name;
 			return option_defs[i].keyword;
 		}
 	}
@@ -397,6 +427,34 @@ parse_topic_option(const char *name, const char *value)
 	return value;
 }
 
+static DeliveryGuarantee
+parse_delivery_option(const char *name, const char *value)
+{
+	int			guarantee = option_parse_enum(name, value, delivery_values);
+
+	if (guarantee > DELIVERY_NONE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("%s \"%s\" is not supported by this version", name, delivery_values[guarantee]),
+				 errhint("With \"%s\" a message can stay in the topic although its transaction was aborted, but none of a committed transaction is missing.",
+						 delivery_values[DELIVERY_AT_LEAST_ONCE])));
+	return (DeliveryGuarantee) guarantee;
+}
+
+/* 0: no reduction */
+static int
+parse_window_option(const char *name, const char *value, int unit)
+{
+	int			result;
+	const char *hint = NULL;
+
+	if (!parse_int(value, &result, unit, &hint) || result < 0)
+		option_bad_value(name, value, unit != 0 ?
+						 _("The value is a time such as \"1s\" or \"200ms\"; without a unit it is in milliseconds.") :
+						 _("The value is a number of rows."));
+	return result;
+}
+
 static const char *
 parse_time_zone_option(const char *name, const char *value)
 {
@@ -531,6 +589,10 @@ table_options_parse(List *options, TopicTable *table)
 	table->startup_mode = STARTUP_EARLIEST;
 	table->bounded_mode = BOUNDED_LATEST;
 	table->value_has_key = true;
+	table->partitioner = KAFKA_PARTITIONER_DEFAULT;
+	table->delivery = DELIVERY_AT_LEAST_ONCE;
+	table->updatable = true;
+	table->truncatable = true;
 
 	foreach(lc, options)
 	{
@@ -564,6 +626,9 @@ table_options_parse(List *options, TopicTable *table)
 			case OPT_CONNECTOR:
 				table->upsert = option_parse_enum(name, value, connector_values) == 0;
 				break;
+			case OPT_DELIVERY_GUARANTEE:
+				table->delivery = parse_delivery_option(name, value);
+				break;
 			case OPT_KEY_FIELDS:
 				table->key_fields = parse_fields_option(name, value);
 				break;
@@ -577,6 +642,9 @@ table_options_parse(List *options, TopicTable *table)
 				break;
 			case OPT_ON_ERROR:
 				table->on_error = option_parse_enum(name, value, on_error_values) == 0 ? ON_ERROR_STOP : ON_ERROR_SKIP;
+				break;
+			case OPT_PARTITIONER:
+				table->partitioner = (KafkaPartitioner) option_parse_enum(name, value, partitioner_values);
 				break;
 			case OPT_SCAN_BOUNDED_MODE:
 				switch (parse_mode_option(name, value, bounded_values))
@@ -606,11 +674,23 @@ table_options_parse(List *options, TopicTable *table)
 			case OPT_SCAN_STARTUP_TIMESTAMP_MILLIS:
 				table->startup_timestamp = parse_millis_option(name, value);
 				break;
+			case OPT_SINK_BUFFER_FLUSH_INTERVAL:
+				table->window_ms = parse_window_option(name, value, GUC_UNIT_MS);
+				break;
+			case OPT_SINK_BUFFER_FLUSH_MAX_ROWS:
+				table->window_rows = parse_window_option(name, value, 0);
+				break;
 			case OPT_TIME_ZONE:
 				table->time_zone = parse_time_zone_option(name, value);
 				break;
 			case OPT_TOPIC:
 				table->topic = parse_topic_option(name, value);
+				break;
+			case OPT_TRUNCATABLE:
+				table->truncatable = option_parse_bool(name, value);
+				break;
+			case OPT_UPDATABLE:
+				table->updatable = option_parse_bool(name, value);
 				break;
 			case OPT_VALUE_FIELDS_INCLUDE:
 				table->value_has_key = option_parse_enum(name, value, fields_include_values) == 0;
@@ -649,13 +729,26 @@ table_options_parse(List *options, TopicTable *table)
 			}
 		}
 	}
-	else if (given[OPT_CHANGELOG])
-		stray_option("changelog", _("It needs connector \"upsert-kafka\"."));
+	else
+	{
+		if (given[OPT_CHANGELOG])
+			stray_option("changelog", _("It needs connector \"upsert-kafka\"."));
+		if (given[OPT_SINK_BUFFER_FLUSH_MAX_ROWS])
+			stray_option("sink_buffer_flush_max_rows", _("It needs connector \"upsert-kafka\"."));
+		if (given[OPT_SINK_BUFFER_FLUSH_INTERVAL])
+			stray_option("sink_buffer_flush_interval", _("It needs connector \"upsert-kafka\"."));
+		if (given[OPT_TRUNCATABLE])
+			stray_option("truncatable", _("It needs connector \"upsert-kafka\"."));
+	}
 	if (table->key_format && table->key_format->changelog)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
 				 errmsg("format \"%s\" cannot be used for keys", table->key_format->name),
 				 errhint("Use key_format \"json\": it reads the keys that are written beside such values, wrapped with their schema or not.")));
+	/* Flink's rule */
+	if ((table->window_rows > 0) != (table->window_ms > 0))
+		require_option(table->window_rows > 0 ? "sink_buffer_flush_interval" : "sink_buffer_flush_max_rows",
+					   _("sink_buffer_flush_max_rows and sink_buffer_flush_interval must be greater than zero together."));
 	check_mode_argument(table->startup_mode == STARTUP_TIMESTAMP, given[OPT_SCAN_STARTUP_TIMESTAMP_MILLIS],
 						"scan_startup_mode", "timestamp", "scan_startup_timestamp_millis");
 	check_mode_argument(table->startup_mode == STARTUP_SPECIFIC, given[OPT_SCAN_STARTUP_SPECIFIC_OFFSETS],
@@ -687,6 +780,10 @@ table_options_parse(List *options, TopicTable *table)
 		else
 			table->value_options = lappend(table->value_options, def);
 	}
+	if (table->key_format && table->key_format->check_options)
+		table->key_format->check_options(table->key_options, true);
+	if (table->value_format->check_options)
+		table->value_format->check_options(table->value_options, false);
 }
 
 /* ------------------------------------------------------------------------

@@ -11,6 +11,8 @@
 
 #include "format/format.h"
 #include "kafka/kafka.h"
+#include "kafka/producer.h"
+
 #include "registry/registry.h"
 #include "utils/relcache.h"
 
@@ -50,6 +52,12 @@ typedef enum BoundedMode
 	BOUNDED_TIMESTAMP,
 	BOUNDED_SPECIFIC
 } BoundedMode;
+
+typedef enum DeliveryGuarantee
+{
+	DELIVERY_AT_LEAST_ONCE,		/* the commit waits for all acknowledgements */
+	DELIVERY_NONE				/* it waits for nothing */
+} DeliveryGuarantee;
 
 typedef struct PartitionOffset
 {
@@ -102,6 +110,14 @@ typedef struct TopicTable
 	int64		bounded_timestamp;
 	int			nbounded_offsets;
 	PartitionOffset *bounded_offsets;
+
+	/* writing */
+	KafkaPartitioner partitioner;
+	DeliveryGuarantee delivery;
+	int			window_rows;	/* sink_buffer_flush_*: 0 = every change is sent */
+	int			window_ms;
+	bool		updatable;
+	bool		truncatable;
 
 	int			natts;
 	TopicColumn *columns;

@@ -1,11 +1,11 @@
 /*
  * pending.h
- *	  Writes of the current transaction that are not sent yet (issue: write path).
+ *	  Writes of the current transaction that are not sent yet.
  *
  * INSERT, UPDATE, DELETE, COPY and TRUNCATE encode their rows into this buffer, in
  * order; it spills to disk past work_mem, follows subtransactions (ROLLBACK TO
- * cuts it), and is sent when the transaction is about to commit.  Scans of the
- * same transaction read it after the topic, so that own writes are visible.
+ * cuts it), and is sent when the transaction is about to commit (commit.c).  Scans
+ * of the same transaction read it after the topic, so that own writes are visible.
  */
 #ifndef UK_PENDING_H
 #define UK_PENDING_H
@@ -13,20 +13,42 @@
 #include "fdw/options.h"
 #include "kafka/producer.h"
 
+/*
+ * A pending record that is read back has this partition and an offset from here on,
+ * above any real one: so it is the last word of its key (changelog/).  The partition
+ * that it will be sent to is in leader_epoch: -1, the partitioner decides.
+ */
+#define PENDING_PARTITION	PG_INT32_MAX
+#define PENDING_OFFSET		(INT64CONST(1) << 62)
+
+static inline bool
+record_is_pending(const KafkaRecord *record)
+{
+	return record->offset >= PENDING_OFFSET;
+}
+
+/* Partition to write to when a message shall meet this one. */
+static inline int32
+record_home_partition(const KafkaRecord *record)
+{
+	return record_is_pending(record) ? record->leader_epoch : record->partition;
+}
+
 /* Queue one encoded message of a foreign table; copies everything. */
 extern void pending_add(const TopicTable *table, Oid userid, const KafkaOutRecord *record);
 
-/* Is anything of this topic (by server and name) waiting? */
-extern bool pending_exists(Oid serverid, const char *topic);
+/* Everything queued so far lies before this mark. */
+extern int64 pending_mark(void);
 
 /*
- * Read what is waiting for a topic, in order, as records with offsets above any
- * real one; valid until the next call.  A reader sees what was there at its
- * begin.  Belongs to the current memory context.
+ * Read what was waiting for a topic at 'mark', in order.  NULL when there was
+ * nothing.  Belongs to the current memory context.
  */
 typedef struct PendingReader PendingReader;
-extern PendingReader *pending_read_begin(Oid serverid, const char *topic);
-extern bool pending_read_next(PendingReader *reader, KafkaRecord *record);
+extern PendingReader *pending_read_begin(Oid serverid, const char *topic, int64 mark);
+
+/* Records, at most max and about 1 MB, valid until the next call; 0 at the end. */
+extern int	pending_read_next(PendingReader *reader, KafkaRecord *records, int max);
 extern void pending_read_end(PendingReader *reader);
 
 #endif							/* UK_PENDING_H */

@@ -10,8 +10,8 @@
 PG_FUNCTION_INFO_V1(upsert_kafka_topic_handler);
 
 /*
- * Without callbacks for INSERT, UPDATE, DELETE and TRUNCATE, PostgreSQL itself refuses
- * them, and COPY, with feature_not_supported.
+ * No callbacks for batches: rows are encoded into the transaction's buffer one by one
+ * anyway, and PostgreSQL would only copy them once more.
  */
 Datum
 upsert_kafka_topic_handler(PG_FUNCTION_ARGS)
@@ -26,6 +26,18 @@ upsert_kafka_topic_handler(PG_FUNCTION_ARGS)
 	routine->ReScanForeignScan = topicReScanForeignScan;
 	routine->EndForeignScan = topicEndForeignScan;
 	routine->ExplainForeignScan = topicExplainForeignScan;
+	routine->AddForeignUpdateTargets = topicAddForeignUpdateTargets;
+	routine->PlanForeignModify = topicPlanForeignModify;
+	routine->BeginForeignModify = topicBeginForeignModify;
+	routine->ExecForeignInsert = topicExecForeignInsert;
+	routine->ExecForeignUpdate = topicExecForeignUpdate;
+	routine->ExecForeignDelete = topicExecForeignDelete;
+	routine->EndForeignModify = topicEndForeignModify;
+	routine->BeginForeignInsert = topicBeginForeignInsert;
+	routine->EndForeignInsert = topicEndForeignInsert;
+	routine->IsForeignRelUpdatable = topicIsForeignRelUpdatable;
+	routine->ExecForeignTruncate = topicExecForeignTruncate;
+	routine->ExplainForeignModify = topicExplainForeignModify;
 	routine->AnalyzeForeignTable = topicAnalyzeForeignTable;
 	routine->ImportForeignSchema = topicImportForeignSchema;
 	PG_RETURN_POINTER(routine);

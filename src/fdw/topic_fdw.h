@@ -7,6 +7,7 @@
 #define UK_TOPIC_FDW_H
 
 #include "fdw/options.h"
+#include "fdw/row_ids.h"
 #include "fdw/topic_keys.h"
 #include "fdw/topic_quals.h"
 #include "fdw/topic_read.h"
@@ -36,7 +37,8 @@ typedef struct TopicScan TopicScan;
  * current state, or its changelog.  Lives in a child of CurrentMemoryContext.
  * 'wanted' are the columns that will be looked at (attnum -
  * FirstLowInvalidHeapAttributeNumber; NULL: all).  'rewindable': the rows may be asked
- * for again.  Does not contact Kafka.
+ * for again.  What this transaction has written before this call, and not yet sent, is
+ * part of the topic.  Does not contact Kafka.
  */
 extern TopicScan *topic_scan_create(Relation rel, const Bitmapset *wanted, Oid userid, bool rewindable);
 
@@ -49,6 +51,13 @@ extern void topic_scan_start(TopicScan *scan, const TopicBoxes *boxes, KeyFilter
 
 /* Fills natts values, valid until the next call; false at the end. */
 extern bool topic_scan_next(TopicScan *scan, Datum *values, bool *isnull);
+
+/*
+ * The message behind the last row of an upsert table's current state, valid until the
+ * next call: the partition to write to so that another message meets it (-1: by the
+ * partitioner), and its key as it stands there.
+ */
+extern void topic_scan_origin(const TopicScan *scan, int32 *partition, const char **key, Size *key_len);
 
 /* Frees all; a WARNING tells of messages that were skipped. */
 extern void topic_scan_end(TopicScan *scan);
@@ -66,6 +75,7 @@ typedef struct TopicScanState
 	KeyFilter  *filter;			/* of upsert topics, evaluated once */
 	bool		started;
 	bool		system_columns; /* more of them than tableoid and ctid */
+	RowIds	   *row_ids;		/* of the target of UPDATE or DELETE, else NULL */
 } TopicScanState;
 
 extern void topicGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid);
@@ -78,6 +88,27 @@ extern TupleTableSlot *topicIterateForeignScan(ForeignScanState *node);
 extern void topicReScanForeignScan(ForeignScanState *node);
 extern void topicEndForeignScan(ForeignScanState *node);
 extern void topicExplainForeignScan(ForeignScanState *node, struct ExplainState *es);
+
+/* topic_modify.c */
+extern void topicAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry *target_rte,
+										 Relation target_relation);
+extern List *topicPlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int subplan_index);
+extern void topicBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rri, List *fdw_private,
+									int subplan_index, int eflags);
+extern TupleTableSlot *topicExecForeignInsert(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
+											  TupleTableSlot *planSlot);
+extern TupleTableSlot *topicExecForeignUpdate(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
+											  TupleTableSlot *planSlot);
+extern TupleTableSlot *topicExecForeignDelete(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
+											  TupleTableSlot *planSlot);
+extern void topicEndForeignModify(EState *estate, ResultRelInfo *rri);
+extern void topicBeginForeignInsert(ModifyTableState *mtstate, ResultRelInfo *rri);
+extern void topicEndForeignInsert(EState *estate, ResultRelInfo *rri);
+extern int	topicIsForeignRelUpdatable(Relation rel);
+extern void topicExecForeignTruncate(List *rels, DropBehavior behavior, bool restart_seqs);
+extern void topicExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rri, List *fdw_private,
+									  int subplan_index, struct ExplainState *es);
+
 extern List *topicImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid);
 extern bool topicAnalyzeForeignTable(Relation relation, AcquireSampleRowsFunc *func, BlockNumber *totalpages);
 

@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include "fdw/topic_read.h"
+#include "fdw/written.h"
 #include "miscadmin.h"
 #include "upsert_kafka.h"
 #include "utils/memutils.h"
@@ -156,6 +157,8 @@ topic_reader_open(TopicReader *reader)
 	reader->end = palloc(sizeof(int64) * Max(n, 1));
 	if (n > 0)
 		kafka_query_offsets(reader->consumer, n, partitions, reader->start, reader->end);
+	if (table->bounded_mode == BOUNDED_LATEST)
+		written_wait(reader->consumer, reader->config, table, n, partitions, reader->end);
 
 	switch (table->startup_mode)
 	{

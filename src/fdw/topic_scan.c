@@ -14,12 +14,13 @@
 #include "changelog/reduce.h"
 #include "compat.h"
 #include "executor/executor.h"
+#include "fdw/pending.h"
 #include "fdw/topic_fdw.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Winners that are decoded at once */
+/* Winners that are decoded at once, and own writes */
 #define DECODE_WINNERS	1000
 
 struct TopicScan
@@ -38,12 +39,19 @@ struct TopicScan
 	const KafkaRecord *bad_record;	/* the message after them cannot be decoded */
 	int			next_change;
 
+	/* own writes that are not sent yet follow the topic's records */
+	int64		mark;			/* those queued before the scan was made */
+	PendingReader *pending;		/* NULL: none, or not yet there */
+	bool		topic_done;		/* of this pass */
+	KafkaRecord *pending_records;
+
 	bool		nothing;		/* the filter lets nothing pass */
 
 	/* upsert topics: everything was read, and rows come from one of these */
 	Reducer    *reducer;
 	Normalizer *normalizer;
 	KafkaRecord *winners;
+	const KafkaRecord *origin;	/* of the last row, in winners */
 
 	int64		disk_kb;
 	int64		skipped;		/* in all passes */
@@ -66,6 +74,8 @@ topic_scan_create(Relation rel, const Bitmapset *wanted, Oid userid, bool rewind
 	scan->wanted = bms_copy(wanted);
 	scan->rewindable = rewindable;
 	scan->cxt = cxt;
+	/* a statement does not see what it writes itself */
+	scan->mark = pending_mark();
 	MemoryContextSwitchTo(old);
 	return scan;
 }
@@ -124,6 +134,56 @@ note_first_skipped(TopicScan *scan, const char *text)
 		scan->first_skipped = MemoryContextStrdup(scan->cxt, text);
 }
 
+/*
+ * Would own writes be read by the same statement after the commit?  A table that ends
+ * somewhere in the past, or begins at the end, shows none of them.
+ */
+static bool
+shows_own_writes(const TopicTable *table)
+{
+	return table->bounded_mode == BOUNDED_LATEST && table->startup_mode != STARTUP_LATEST;
+}
+
+static void
+start_pass(TopicScan *scan, const TopicBoxes *boxes)
+{
+	scan->topic_done = false;
+	if (scan->pending != NULL)
+		pending_read_end(scan->pending);
+	scan->pending = NULL;
+	topic_reader_start(scan->reader, boxes);
+}
+
+/* The topic's records, then own writes; 0 at the end. */
+static int
+next_records(TopicScan *scan, KafkaRecord **records)
+{
+	int			n;
+
+	if (!scan->topic_done)
+	{
+		n = topic_reader_next(scan->reader, records);
+		if (n > 0)
+			return n;
+		topic_reader_release(scan->reader);
+		scan->topic_done = true;
+		if (shows_own_writes(scan->table))
+			scan->pending = pending_read_begin(scan->table->serverid, scan->table->topic, scan->mark);
+	}
+	if (scan->pending == NULL)
+		return 0;
+	if (scan->pending_records == NULL)
+		scan->pending_records = palloc(sizeof(KafkaRecord) * DECODE_WINNERS);
+	*records = scan->pending_records;
+	n = pending_read_next(scan->pending, scan->pending_records, DECODE_WINNERS);
+	if (n == 0)
+	{
+		pending_read_end(scan->pending);
+		scan->pending = NULL;
+	}
+	return n;
+}
+
 static void
 run_reducer(TopicScan *scan, KeyFilter *filter)
 {
@@ -133,10 +193,9 @@ run_reducer(TopicScan *scan, KeyFilter *filter)
 
 	scan->reducer = reducer_create(scan->table, scan->key_decoder, filter,
 								   keeps_headers(scan), scan->rewindable);
-	topic_reader_start(scan->reader, NULL);
-	while ((n = topic_reader_next(scan->reader, &records)) > 0)
+	start_pass(scan, NULL);
+	while ((n = next_records(scan, &records)) > 0)
 		reducer_add(scan->reducer, records, n);
-	topic_reader_release(scan->reader);
 	reducer_finish(scan->reducer);
 	if (scan->winners == NULL)
 		scan->winners = palloc(sizeof(KafkaRecord) * DECODE_WINNERS);
@@ -158,10 +217,9 @@ run_normalizer(TopicScan *scan, KeyFilter *filter)
 	scan->normalizer = normalizer_create(scan->table, scan->desc, scan->key_decoder,
 										 scan->decoder, filter, scan->wanted,
 										 keeps_headers(scan), scan->rewindable);
-	topic_reader_start(scan->reader, NULL);
-	while ((n = topic_reader_next(scan->reader, &records)) > 0)
+	start_pass(scan, NULL);
+	while ((n = next_records(scan, &records)) > 0)
 		normalizer_add(scan->normalizer, records, n);
-	topic_reader_release(scan->reader);
 	normalizer_finish(scan->normalizer);
 
 	stats = normalizer_stats(scan->normalizer);
@@ -187,7 +245,7 @@ topic_scan_start(TopicScan *scan, const TopicBoxes *boxes, KeyFilter *filter)
 	if (scan->nothing)
 		 /* not even read */ ;
 	else if (!scan->table->upsert)
-		topic_reader_start(scan->reader, boxes);
+		start_pass(scan, boxes);
 	else if (scan->table->changelog)
 	{
 		if (scan->normalizer && normalizer_can_rewind(scan->normalizer))
@@ -254,12 +312,9 @@ fill_batch(TopicScan *scan)
 		return n > 0;
 	}
 
-	n = topic_reader_next(scan->reader, &records);
+	n = next_records(scan, &records);
 	if (n == 0)
-	{
-		topic_reader_release(scan->reader);
 		return false;
-	}
 	change_decode(scan->decoder, records, n, batch, append_mode(scan));
 	if (batch->nerrors > 0 && scan->table->on_error == ON_ERROR_STOP)
 		scan->bad_record = &records[batch->errors[0].record];
@@ -301,9 +356,19 @@ topic_scan_next(TopicScan *scan, Datum *values, bool *isnull)
 		}
 		change = &scan->batch->changes[scan->next_change++];
 	} while (scan->table->upsert && change->kind == ROW_DELETE);	/* a value that means a delete */
+	if (scan->table->upsert)
+		scan->origin = &scan->winners[change->record];
 	memcpy(values, change->values, sizeof(Datum) * scan->table->natts);
 	memcpy(isnull, change->isnull, sizeof(bool) * scan->table->natts);
 	return true;
+}
+
+void
+topic_scan_origin(const TopicScan *scan, int32 *partition, const char **key, Size *key_len)
+{
+	*partition = record_home_partition(scan->origin);
+	*key = scan->origin->key;
+	*key_len = scan->origin->key_len;
 }
 
 void
@@ -321,6 +386,8 @@ topic_scan_end(TopicScan *scan)
 		reducer_end(scan->reducer);
 	if (scan->normalizer)
 		normalizer_end(scan->normalizer);
+	if (scan->pending)
+		pending_read_end(scan->pending);
 	if (scan->reader)
 		topic_reader_end(scan->reader);
 	MemoryContextDelete(scan->cxt);
@@ -364,6 +431,7 @@ topicBeginForeignScan(ForeignScanState *node, int eflags)
 	List	   *members = (List *) list_nth(plan->fdw_private, TOPIC_PLAN_WANTED);
 	Bitmapset  *wanted = NULL;
 	bool		rewindable;
+	bool		is_target;
 	ListCell   *lc;
 
 	foreach(lc, members)
@@ -375,12 +443,18 @@ topicBeginForeignScan(ForeignScanState *node, int eflags)
 		if (attnum < 0 && attnum != TableOidAttributeNumber && attnum != SelfItemPointerAttributeNumber)
 			state->system_columns = true;
 	}
-	/* below a parameter the executor gives no notice of rescans */
-	rewindable = (eflags & EXEC_FLAG_REWIND) != 0 || !bms_is_empty(plan->scan.plan.allParam);
+	/*
+	 * Below a parameter the executor gives no notice of rescans.  Rows that are to be
+	 * changed must come in the same order again, so that they are the same rows.
+	 */
+	is_target = ExecRelationIsTargetRelation(node->ss.ps.state, plan->scan.scanrelid);
+	rewindable = (eflags & EXEC_FLAG_REWIND) != 0 || !bms_is_empty(plan->scan.plan.allParam) || is_target;
 	state->scan = topic_scan_create(node->ss.ss_currentRelation, wanted,
 									foreign_scan_user(plan, node->ss.ps.state), rewindable);
 	state->conditions = (List *) list_nth(plan->fdw_private, TOPIC_PLAN_CONDITIONS);
 	state->expr_states = ExecInitExprList(plan->fdw_exprs, (PlanState *) node);
+	if (is_target && topic_scan_table(state->scan)->upsert && !topic_scan_table(state->scan)->changelog)
+		state->row_ids = row_ids_create();
 	node->fdw_state = state;
 }
 
@@ -401,6 +475,8 @@ start(ForeignScanState *node, TopicScanState *state)
 	else
 		/* in the per-tuple context: the interval set is not needed any more afterwards */
 		boxes = topic_conditions_evaluate(state->conditions, state->expr_states, econtext);
+	if (state->row_ids != NULL)
+		row_ids_rescan(state->row_ids);
 	topic_scan_start(state->scan, boxes, state->filter);
 	state->started = true;
 }
@@ -425,16 +501,28 @@ topicIterateForeignScan(ForeignScanState *node)
 {
 	TopicScanState *state = (TopicScanState *) node->fdw_state;
 	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
+	ItemPointerData ctid;
 
+	ItemPointerSetInvalid(&ctid);
 	if (!state->started)
 		start(node, state);
 	ExecClearTuple(slot);
 	if (!topic_scan_next(state->scan, slot->tts_values, slot->tts_isnull))
 		return slot;
+	if (state->row_ids != NULL)
+	{
+		int32		partition;
+		const char *key;
+		Size		key_len;
+
+		topic_scan_origin(state->scan, &partition, &key, &key_len);
+		row_ids_put(state->row_ids, partition, key, key_len, &ctid);
+	}
 	if (state->system_columns)
 		store_with_system_columns(slot);
 	else
 		ExecStoreVirtualTuple(slot);
+	slot->tts_tid = ctid;
 	return slot;
 }
 
@@ -450,6 +538,9 @@ topicEndForeignScan(ForeignScanState *node)
 {
 	TopicScanState *state = (TopicScanState *) node->fdw_state;
 
-	if (state != NULL)
-		topic_scan_end(state->scan);
+	if (state == NULL)
+		return;
+	topic_scan_end(state->scan);
+	if (state->row_ids != NULL)
+		row_ids_end(state->row_ids);
 }

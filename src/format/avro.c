@@ -158,7 +158,7 @@ avro_create(const DecoderSpec *spec)
 	const char *text;
 
 	read_options(spec->options, &options);
-	decoder->program = avro_program_create(own_schema(&options, spec->nlayout, spec->layout, &text),
+	decoder->program = avro_program_create(own_schema(&options, spec->nfields, spec->fields, &text),
 										   spec->ncolumns, spec->columns, spec->time_zone);
 	return &decoder->base;
 }

@@ -2,31 +2,22 @@
  * connect.c
  *	  Rows as Kafka Connect's JSON converter writes them, see connect.h.
  *
- * A logical value becomes the text that the column type's input function reads, by
- * integer arithmetic; from there on everything is json_value.c's.
+ * A logical value becomes the text that the column type's input function reads
+ * (connect_logical.c); from there on everything is json_value.c's.
  */
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
 #include "common/base64.h"
-#include "common/int.h"
 #include "format/connect.h"
 #include "format/connect_schema.h"
-#include "format/decimal_bytes.h"
 #include "format/json_value.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/date.h"
-#include "utils/datetime.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
-
-/* numeric has room for no more digits, before and after the point. */
-
-/* What 1970-01-01 is to PostgreSQL, in microseconds. */
-#define UNIX_EPOCH_USECS	((int64) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
 
 typedef struct ConnectColumn
 {
@@ -61,269 +52,6 @@ struct ConnectRow
 };
 
 /* ------------------------------------------------------------------------
- * Numbers
- * ------------------------------------------------------------------------ */
-
-bool
-connect_int64(const JsonText *value, int64 *result)
-{
-	bool		negative;
-	Size		i;
-	int64		n = 0;
-
-	if (value->kind != JK_NUMBER || !value->integral)
-		return false;
-	negative = value->text[0] == '-';
-	for (i = negative ? 1 : 0; i < value->len; i++)
-	{
-		int			digit = value->text[i] - '0';
-
-		if (pg_mul_s64_overflow(n, 10, &n) || pg_sub_s64_overflow(n, digit, &n))
-			return false;
-	}
-	if (!negative && pg_mul_s64_overflow(n, -1, &n))
-		return false;
-	*result = n;
-	return true;
-}
-
-/* The number that a value of this kind must be. */
-static int64
-required_int64(const ConnectKind *kind, const JsonText *value)
-{
-	int64		result;
-
-	if (value->kind != JK_NUMBER || !value->integral)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("a whole number is expected for %s, found %s", kind->name,
-						value->kind == JK_NUMBER ? json_excerpt(value) : psprintf("a JSON %s", json_kind_name(value->kind)))));
-	if (!connect_int64(value, &result))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("number out of range for %s: %s", kind->name, json_excerpt(value))));
-	return result;
-}
-
-static void
-out_of_range(const ConnectKind *kind, int64 number)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-			 errmsg("value out of range for %s: %lld", kind->name, (long long) number)));
-}
-
-static int
-decode_base64(const ConnectKind *kind, const JsonText *value, unsigned char **bytes)
-{
-	int			max;
-	int			len;
-
-	if (value->kind != JK_STRING || value->escaped)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("base64 text is expected for %s, found a JSON %s", kind->name, json_kind_name(value->kind))));
-	max = pg_b64_dec_len((int) value->len) + 1;
-	*bytes = palloc(max);
-	len = pg_b64_decode(value->text, (int) value->len, (void *) *bytes, max);
-	if (len < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("invalid base64 text for %s: \"%s\"", kind->name, json_excerpt(value))));
-	return len;
-}
-
-/* A string of base64 (org.apache.kafka.connect.data.Decimal, case C01) */
-static char *
-decimal_text(const ConnectKind *kind, int64 scale, const JsonText *value)
-{
-	unsigned char *bytes;
-	int			len = decode_base64(kind, value, &bytes);
-	char	   *text = decimal_bytes_text((const char *) bytes, len, scale, kind->name);
-
-	pfree(bytes);
-	return text;
-}
-
-/* {"scale": 2, "value": "AeJA"} (io.debezium.data.VariableScaleDecimal) */
-static char *
-variable_decimal_text(const ConnectKind *kind, const JsonText *value)
-{
-	static JsonField members[] = {{"scale", 5}, {"value", 5}};
-	int32_t		slots[16];
-	JsonFields	fields;
-	JsonText	found[2];
-	JsonScan	scan;
-	int64		scale;
-
-	Assert(json_fields_slots(lengthof(members)) <= lengthof(slots));
-	json_fields_init(&fields, lengthof(members), members, slots);
-	json_scan_init(&scan, value->text, value->len);
-	if (value->kind != JK_OBJECT || !json_scan_object(&scan, &fields, found) || !connect_int64(&found[0], &scale))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("an object with the members \"scale\" and \"value\" is expected for %s", kind->name)));
-	return decimal_text(kind, scale, &found[1]);
-}
-
-/* Little-endian bytes to a bit string, most significant bit first (io.debezium.data.Bits). */
-static char *
-bits_text(const ConnectKind *kind, const JsonText *value)
-{
-	unsigned char *bytes;
-	int			len = decode_base64(kind, value, &bytes);
-	int			n = kind->parameter > 0 ? kind->parameter : len * 8;
-	char	   *text = palloc(n + 1);
-
-	for (int i = 0; i < n; i++)
-	{
-		int			byte = i / 8;
-
-		text[n - 1 - i] = byte < len && (bytes[byte] >> (i % 8) & 1) ? '1' : '0';
-	}
-	text[n] = '\0';
-	pfree(bytes);
-	return text;
-}
-
-/* ------------------------------------------------------------------------
- * Dates and times
- * ------------------------------------------------------------------------ */
-
-/* Whole microseconds; nanoseconds are rounded, as PostgreSQL rounds them. */
-static int64
-to_micros(const ConnectKind *kind, int64 number)
-{
-	int64		result = number;
-	bool		overflow = false;
-
-	switch (kind->unit)
-	{
-		case CONNECT_SECONDS:
-			overflow = pg_mul_s64_overflow(number, USECS_PER_SEC, &result);
-			break;
-		case CONNECT_MILLIS:
-			overflow = pg_mul_s64_overflow(number, 1000, &result);
-			break;
-		case CONNECT_NANOS:
-			result = number / 1000;
-			if (number % 1000 >= 500)
-				result++;
-			else if (number % 1000 < -500)
-				result--;
-			break;
-		default:
-			break;
-	}
-	if (overflow)
-		out_of_range(kind, number);
-	return result;
-}
-
-/*
- * PostgreSQL's infinite timestamps have passed through Debezium as the JDBC driver's
- * sentinels, in milliseconds; as those taken for microseconds; and as the end of
- * PostgreSQL's range (case X07).  No other number means infinity.
- */
-static const char *
-infinity_text(const ConnectKind *kind, int64 number)
-{
-	static const int64 positive[] = {
-		INT64CONST(9223372036825200000), INT64CONST(9223371331200000000)
-	};
-	static const int64 negative[] = {INT64CONST(-9223372036832400000)};
-
-	for (int i = 0; i < lengthof(positive); i++)
-		if (number == positive[i] || (kind->unit == CONNECT_MILLIS && number == positive[i] / 1000))
-			return "infinity";
-	for (int i = 0; i < lengthof(negative); i++)
-		if (number == negative[i] || (kind->unit == CONNECT_MILLIS && number == negative[i] / 1000))
-			return "-infinity";
-	return NULL;
-}
-
-static int
-append_date(char *buf, int size, int julian, const char **era)
-{
-	int			year;
-	int			month;
-	int			day;
-
-	j2date(julian, &year, &month, &day);
-	*era = year > 0 ? "" : " BC";
-	return snprintf(buf, size, "%04d-%02d-%02d", year > 0 ? year : 1 - year, month, day);
-}
-
-static char *
-date_text(const ConnectKind *kind, int64 days)
-{
-	char		buf[64];
-	const char *era;
-
-	if (days < -UNIX_EPOCH_JDATE || days >= DATE_END_JULIAN - UNIX_EPOCH_JDATE)
-		out_of_range(kind, days);
-	(void) append_date(buf, sizeof(buf), (int) (days + UNIX_EPOCH_JDATE), &era);
-	return psprintf("%s%s", buf, era);
-}
-
-static char *
-timestamp_text(Timestamp timestamp)
-{
-	char		buf[64];
-	const char *era;
-	int64		day = timestamp / USECS_PER_DAY;
-	int64		time = timestamp % USECS_PER_DAY;
-
-	if (time < 0)
-	{
-		time += USECS_PER_DAY;
-		day--;
-	}
-	(void) append_date(buf, sizeof(buf), (int) day + POSTGRES_EPOCH_JDATE, &era);
-	return psprintf("%s %02d:%02d:%02d.%06d%s", buf, (int) (time / USECS_PER_HOUR),
-					(int) (time / USECS_PER_MINUTE % 60), (int) (time / USECS_PER_SEC % 60),
-					(int) (time % USECS_PER_SEC), era);
-}
-
-/* A wall clock's reading: the same whatever time zone anything is in (case C04). */
-static Timestamp
-number_timestamp(const ConnectKind *kind, int64 number)
-{
-	int64		result = to_micros(kind, number);
-
-	if (pg_add_s64_overflow(result, UNIX_EPOCH_USECS, &result) || !IS_VALID_TIMESTAMP(result))
-		out_of_range(kind, number);
-	return result;
-}
-
-/* Also of more than a day and less than nothing: MySQL's TIME, durations. */
-static char *
-time_text(const ConnectKind *kind, int64 number)
-{
-	int64		time = to_micros(kind, number);
-	uint64		size = time < 0 ? 0 - (uint64) time : (uint64) time;
-
-	return psprintf("%s%02llu:%02d:%02d.%06d", time < 0 ? "-" : "",
-					(unsigned long long) (size / USECS_PER_HOUR), (int) (size / USECS_PER_MINUTE % 60),
-					(int) (size / USECS_PER_SEC % 60), (int) (size % USECS_PER_SEC));
-}
-
-/* An instant, in UTC where the column has no zone (case X08). */
-static char *
-zoned_text(const JsonText *value)
-{
-	char	   *text = pnstrdup(value->text, value->len);
-	TimestampTz instant;
-
-	instant = DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in, CStringGetDatum(text),
-													  ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
-	if (TIMESTAMP_NOT_FINITE(instant))
-		return text;
-	pfree(text);
-	return timestamp_text((Timestamp) instant);
-}
-
-/* ------------------------------------------------------------------------
  * One value
  * ------------------------------------------------------------------------ */
 
@@ -342,14 +70,14 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 	{
 		case LOGICAL_DECIMAL:
 			*is_number = true;
-			return decimal_text(kind, kind->parameter, value);
+			return connect_decimal_text(kind, kind->parameter, value);
 		case LOGICAL_VARIABLE_DECIMAL:
 			*is_number = true;
-			return variable_decimal_text(kind, value);
+			return connect_variable_decimal_text(kind, value);
 		case LOGICAL_BITS:
-			return column->base == BYTEAOID || column->json ? NULL : bits_text(kind, value);
+			return column->base == BYTEAOID || column->json ? NULL : connect_bits_text(kind, value);
 		case LOGICAL_ZONED:
-			return column->base == TIMESTAMPOID && value->kind == JK_STRING && !value->escaped ? zoned_text(value) : NULL;
+			return column->base == TIMESTAMPOID && value->kind == JK_STRING && !value->escaped ? connect_zoned_text(value) : NULL;
 		case LOGICAL_PLAIN:
 			return NULL;
 		default:
@@ -359,20 +87,20 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 	/* times: numbers, which only columns of other types need converted */
 	if (column->number || column->json || (kind->without_schema && value->kind != JK_NUMBER))
 		return NULL;
-	number = required_int64(kind, value);
+	number = connect_required_int64(kind, value);
 	switch (kind->logical)
 	{
 		case LOGICAL_DATE:
-			return date_text(kind, number);
+			return connect_date_text(kind, number);
 		case LOGICAL_TIME:
-			return time_text(kind, number);
+			return connect_time_text(kind, number);
 		case LOGICAL_DURATION:
-			return column->base == INTERVALOID ? time_text(kind, number) : NULL;
+			return column->base == INTERVALOID ? connect_time_text(kind, number) : NULL;
 		default:
 			{
-				const char *infinity = infinity_text(kind, number);
+				const char *infinity = connect_infinity_text(kind, number);
 
-				return infinity ? pstrdup(infinity) : timestamp_text(number_timestamp(kind, number));
+				return infinity ? pstrdup(infinity) : connect_timestamp_text(connect_timestamp(kind, number));
 			}
 	}
 }
@@ -433,12 +161,12 @@ column_value(ConnectColumn *column, const JsonText *value, bool *isnull)
 			: json_value_datum(column->target, value, isnull);
 	if (column->direct && column->kind.logical == LOGICAL_TIMESTAMP && value->kind == JK_NUMBER)
 	{
-		int64		number = required_int64(&column->kind, value);
+		int64		number = connect_required_int64(&column->kind, value);
 
-		if (infinity_text(&column->kind, number) == NULL)
+		if (connect_infinity_text(&column->kind, number) == NULL)
 		{
 			*isnull = false;
-			return TimestampGetDatum(number_timestamp(&column->kind, number));
+			return TimestampGetDatum(connect_timestamp(&column->kind, number));
 		}
 	}
 	text = logical_text(column, value, &is_number);

@@ -1,7 +1,7 @@
 /*
  * connect_schema.h
- *	  What the schema in a message of Kafka Connect says of its fields.  Private to
- *	  connect.c.
+ *	  What the schema in a message of Kafka Connect says of its fields, and values of
+ *	  such kinds as text.  Private to connect*.c.
  */
 #ifndef UK_CONNECT_SCHEMA_H
 #define UK_CONNECT_SCHEMA_H
@@ -42,5 +42,23 @@ extern ConnectSchema *connect_schema_create(int n, const char *const *names);
  * *kinds gets one per name, or NULL where there is no schema.
  */
 extern bool connect_schema_read(ConnectSchema *schema, const JsonText *text, const char *field, const ConnectKind **kinds);
+
+/*
+ * Values as text for the input function of numeric, bit, date, timestamp, time or
+ * interval; palloc'd.  ERROR 22P02 for a value of another JSON type than the kind
+ * has, 22003 or 22008 out of range.
+ */
+extern int64 connect_required_int64(const ConnectKind *kind, const JsonText *value);
+extern char *connect_decimal_text(const ConnectKind *kind, int64 scale, const JsonText *value);
+extern char *connect_variable_decimal_text(const ConnectKind *kind, const JsonText *value);
+extern char *connect_bits_text(const ConnectKind *kind, const JsonText *value);
+extern char *connect_date_text(const ConnectKind *kind, int64 days);
+extern char *connect_time_text(const ConnectKind *kind, int64 number);
+extern char *connect_zoned_text(const JsonText *value);
+
+/* A number's timestamp without time zone; as text; NULL unless it means infinity. */
+extern int64 connect_timestamp(const ConnectKind *kind, int64 number);
+extern char *connect_timestamp_text(int64 timestamp);
+extern const char *connect_infinity_text(const ConnectKind *kind, int64 number);
 
 #endif							/* UK_CONNECT_SCHEMA_H */

@@ -9,6 +9,7 @@
 #include "format/decimal_bytes.h"
 #include "miscadmin.h"
 
+/* numeric has room for no more digits, before and after the point. */
 #define DECIMAL_BYTES_MAX	54000
 #define DECIMAL_SCALE_MAX	16383
 

@@ -23,30 +23,30 @@
  * broker is answered for in the end.
  */
 #define FIRST_ATTEMPT_MS 500
-#define RETRY_PAUSE_MS 100
+#define RETRY_PAUSE_MS 100		/* as long the main thread waits for a helper's answer */
 
 /* KRaft brokers learn of a new topic a moment after its creation returned. */
 #define UNKNOWN_TOPIC_RETRIES 2
 
 /* --- helper thread ---------------------------------------------------------- */
 
-static void
-pause_ms(int ms)
+void
+kafka_job_pause(void)
 {
-	struct timespec ts = {ms / 1000, (long) (ms % 1000) * 1000000};
+	struct timespec ts = {0, RETRY_PAUSE_MS * 1000000L};
 
 	nanosleep(&ts, NULL);
 }
 
-static bool
-out_of_time(KafkaJob *job)
+bool
+kafka_job_out_of_time(KafkaJob *job)
 {
 	return pg_atomic_read_u32(&job->abandoned) != 0 || kafka_now_ms() >= job->deadline;
 }
 
 /* Length of the next attempt of something begun at 'begun'. */
-static int
-attempt_ms(KafkaJob *job, int64 begun)
+int
+kafka_job_attempt_ms(KafkaJob *job, int64 begun)
 {
 	int64		now = kafka_now_ms();
 	int64		ms = Max(now - begun, FIRST_ATTEMPT_MS);
@@ -62,10 +62,10 @@ fetch_metadata(KafkaJob *job, rd_kafka_topic_t *rkt, const rd_kafka_metadata_t *
 
 	for (;;)
 	{
-		err = rd_kafka_metadata(job->handle->rk, rkt == NULL, rkt, metadata, attempt_ms(job, begun));
-		if (err == RD_KAFKA_RESP_ERR_NO_ERROR || !kafka_error_passes(err) || out_of_time(job))
+		err = rd_kafka_metadata(job->handle->rk, rkt == NULL, rkt, metadata, kafka_job_attempt_ms(job, begun));
+		if (err == RD_KAFKA_RESP_ERR_NO_ERROR || !kafka_error_passes(err) || kafka_job_out_of_time(job))
 			return err;
-		pause_ms(RETRY_PAUSE_MS);
+		kafka_job_pause();
 	}
 }
 
@@ -96,11 +96,11 @@ describe_topic(KafkaJob *job, int i)
 		}
 		rd_kafka_metadata_destroy(metadata);
 
-		if (out_of_time(job) ||
+		if (kafka_job_out_of_time(job) ||
 			!(kafka_error_passes(job->topic_err[i]) ||
 			  (job->topic_err[i] == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && try < UNKNOWN_TOPIC_RETRIES)))
 			break;
-		pause_ms(RETRY_PAUSE_MS);
+		kafka_job_pause();
 	}
 	rd_kafka_topic_destroy(rkt);
 }
@@ -135,11 +135,11 @@ list_offsets(KafkaJob *job, rd_kafka_topic_partition_list_t *list)
 		rd_kafka_topic_partition_list_t *answer = rd_kafka_topic_partition_list_copy(list);
 		rd_kafka_resp_err_t err;
 
-		err = rd_kafka_offsets_for_times(job->handle->rk, answer, attempt_ms(job, begun));
+		err = rd_kafka_offsets_for_times(job->handle->rk, answer, kafka_job_attempt_ms(job, begun));
 		for (int i = 0; i < answer->cnt && err == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
 			err = answer->elems[i].err;
 
-		if (err == RD_KAFKA_RESP_ERR_NO_ERROR || !kafka_error_passes(err) || out_of_time(job))
+		if (err == RD_KAFKA_RESP_ERR_NO_ERROR || !kafka_error_passes(err) || kafka_job_out_of_time(job))
 		{
 			for (int i = 0; i < answer->cnt; i++)
 			{
@@ -150,7 +150,7 @@ list_offsets(KafkaJob *job, rd_kafka_topic_partition_list_t *list)
 			return err;
 		}
 		rd_kafka_topic_partition_list_destroy(answer);
-		pause_ms(RETRY_PAUSE_MS);
+		kafka_job_pause();
 	}
 }
 
@@ -158,6 +158,11 @@ static void
 do_job(KafkaJob *job)
 {
 	job->err_topic = -1;
+	if (job->run)
+	{
+		job->run(job);
+		return;
+	}
 	for (int i = 0; i < job->ntopics; i++)
 	{
 		describe_topic(job, i);
@@ -190,6 +195,7 @@ job_unref(KafkaJob *job)
 	free(job->topics);
 	free(job->topic_err);
 	free(job->partitions);
+	free(job->group);
 	for (int i = 0; i < job->nlists; i++)
 		rd_kafka_topic_partition_list_destroy(job->lists[i]);
 	if (job->metadata)
@@ -225,24 +231,24 @@ out_of_memory(void)
 }
 
 /*
- * An empty job of this consumer.  The consumer owns it at once, so that it is
+ * An empty job of this client.  The client owns it at once, so that it is
  * freed after an ERROR too.
  */
 KafkaJob *
-kafka_job_new(KafkaConsumer *consumer)
+kafka_job_new(KafkaClient *client)
 {
 	KafkaJob   *job;
 
-	kafka_job_end(consumer);
+	kafka_job_end(client);
 	job = calloc(1, sizeof(KafkaJob));
 	if (job == NULL)
 		out_of_memory();
 	pg_atomic_init_u32(&job->refcount, 1);
 	pg_atomic_init_u32(&job->abandoned, 0);
 	pg_atomic_init_u32(&job->done, 0);
-	job->handle = consumer->handle;
+	job->handle = client->handle;
 	kafka_handle_ref(job->handle);
-	consumer->job = job;
+	client->job = job;
 	return job;
 }
 
@@ -279,20 +285,20 @@ kafka_job_topic(KafkaJob *job, const char *topic)
 }
 
 /*
- * Run the consumer's job and wait for its end: at most the configured timeout,
- * interruptible.  Raises the error of the job as a whole; errors of single
- * topics are in topic_err.  The results live until kafka_job_end.
+ * Run the client's job and wait for its end, interruptible, or until 'enough'
+ * (may be NULL) says that the rest does not matter.  False after timeout_ms.
+ * Raises when the broker has refused us; the job's own error is left in it.  The
+ * results live until kafka_job_end.  The client stays busy unless it ended well.
  */
-void
-kafka_job_run(KafkaConsumer *consumer)
+bool
+kafka_job_wait(KafkaClient *client, int64 timeout_ms, bool (*enough) (KafkaClient *client))
 {
-	KafkaJob   *job = consumer->job;
-	KafkaHandle *handle = consumer->handle;
-	const char *topic;
+	KafkaJob   *job = client->job;
+	KafkaHandle *handle = client->handle;
 
-	job->deadline = kafka_now_ms() + consumer->timeout_ms;
+	job->deadline = kafka_now_ms() + timeout_ms;
 
-	consumer->busy = true;
+	client->busy = true;
 	pg_atomic_fetch_add_u32(&job->refcount, 1);
 	if (!kafka_thread_start(helper_main, job))
 	{
@@ -305,16 +311,18 @@ kafka_job_run(KafkaConsumer *consumer)
 	for (;;)
 	{
 		int64		left = job->deadline - kafka_now_ms();
+		bool		done;
 
 		kafka_drain_pipe(handle);
-		if (pg_atomic_read_u32(&job->done))
+		done = pg_atomic_read_u32(&job->done) != 0;
+		pg_read_barrier();
+		kafka_drain_events(client);
+		if (done || (enough && enough(client)))
 			break;
-		kafka_drain_events(handle);
 		if (handle->refused)
-			kafka_raise_refused(consumer->server_name, handle->refused, handle->refused_text);
+			kafka_raise_refused(client, handle->refused, handle->refused_text);
 		if (left <= -RETRY_PAUSE_MS)
-			kafka_raise(consumer, RD_KAFKA_RESP_ERR__TIMED_OUT,
-						job->ntopics > 0 ? job->topics[0] : NULL, -1, -1, NULL);
+			return false;
 
 		(void) WaitLatchOrSocket(MyLatch,
 								 WL_LATCH_SET | WL_SOCKET_READABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -322,29 +330,48 @@ kafka_job_run(KafkaConsumer *consumer)
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
-	pg_read_barrier();
 
-	kafka_drain_events(handle);
-	topic = job->err_topic >= 0 && job->err_topic < job->ntopics ? job->topics[job->err_topic] : NULL;
-	if (job->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+	if (pg_atomic_read_u32(&job->done) != 0 && job->err != RD_KAFKA_RESP_ERR_NO_ERROR)
 	{
 		if (handle->refused)
-			kafka_raise_refused(consumer->server_name, handle->refused, handle->refused_text);
-		kafka_raise(consumer, job->err, topic, -1, -1, NULL);
+			kafka_raise_refused(client, handle->refused, handle->refused_text);
+		return true;
 	}
 	handle->answered = true;
-	consumer->busy = false;
+	client->busy = false;
+	return true;
+}
+
+/*
+ * The same for a job of metadata and offsets.  Raises the error of the job as a whole; errors of single topics are in
+ * topic_err.
+ */
+void
+kafka_job_run(KafkaClient *client, int timeout_ms)
+{
+	KafkaJob   *job = client->job;
+	rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR__TIMED_OUT;
+	const char *topic = job->ntopics > 0 ? job->topics[0] : NULL;
+
+	if (kafka_job_wait(client, timeout_ms, NULL))
+	{
+		err = job->err;
+		topic = job->err_topic >= 0 && job->err_topic < job->ntopics ? job->topics[job->err_topic] : NULL;
+	}
+	client->waited_ms = timeout_ms;
+	if (err != RD_KAFKA_RESP_ERR_NO_ERROR)
+		kafka_raise(client, err, topic, -1, -1, NULL);
 }
 
 /* Give the job up; its helper, if it is still at work, stops soon. */
 void
-kafka_job_end(KafkaConsumer *consumer)
+kafka_job_end(KafkaClient *client)
 {
-	KafkaJob   *job = consumer->job;
+	KafkaJob   *job = client->job;
 
 	if (job == NULL)
 		return;
-	consumer->job = NULL;
+	client->job = NULL;
 	pg_atomic_write_u32(&job->abandoned, 1);
 	job_unref(job);
 }

@@ -26,9 +26,10 @@
 #include "upsert_kafka.h"
 #include "utils/memutils.h"
 
-#define DEFAULT_QUEUE_KB 65536
 #define MAX_IDLE_PER_KEY 4
 #define EXIT_WAIT_MS 2000
+#define LAST_WORDS_MS 1500		/* of a producer's: below EXIT_WAIT_MS */
+#define LAST_SLICE_MS 50
 #define TRIM_AFTER_MS 1000
 #define MALLOC_ARENAS 4
 #define THREAD_STACK (256 * 1024)
@@ -44,7 +45,7 @@ static int64 trim_at;			/* when to return memory to the system; 0: no need */
 static bool exiting;			/* the process is about to end */
 
 static int	pool_pid;			/* process that the above belongs to */
-static KafkaConsumer *consumers;	/* main thread: those not released */
+static KafkaClient *clients;	/* main thread: those not released */
 
 int64
 kafka_now_ms(void)
@@ -88,10 +89,44 @@ kafka_thread_start(void *(*run) (void *), void *arg)
 
 /* --- destroying ------------------------------------------------------------- */
 
+/*
+ * What a producer still owes: messages that nobody waits for are sent, an open
+ * transaction is aborted, so that it does not hold readers up until it times
+ * out.  Best effort; reports of failures have no reader any more.
+ */
+static void
+producer_last_words(KafkaHandle *handle)
+{
+	int64		deadline = kafka_now_ms() + LAST_WORDS_MS;
+	rd_kafka_event_t *event;
+
+	if (handle->refused || !(handle->in_transaction || !handle->key.wait_for_acks))
+		return;
+	while (rd_kafka_outq_len(handle->rk) > 0 && kafka_now_ms() < deadline)
+	{
+		if (!handle->in_transaction)
+			rd_kafka_flush(handle->rk, LAST_SLICE_MS);
+		if ((event = rd_kafka_queue_poll(handle->events, handle->in_transaction ? LAST_SLICE_MS : 0)) != NULL)
+			rd_kafka_event_destroy(event);
+	}
+	if (handle->in_transaction)
+	{
+		rd_kafka_error_t *error = rd_kafka_abort_transaction(handle->rk, Max(deadline - kafka_now_ms(), LAST_SLICE_MS));
+
+		if (error)
+			rd_kafka_error_destroy(error);
+	}
+}
+
 /* Any thread; may take long.  No message of the handle may be referenced. */
 static void
 handle_destroy(KafkaHandle *handle)
 {
+	if (handle->rk && handle->key.producer)
+	{
+		producer_last_words(handle);
+		kafka_topics_free(handle->topics);
+	}
 	if (handle->records)
 		rd_kafka_queue_destroy(handle->records);
 	if (handle->events)
@@ -210,12 +245,21 @@ kafka_handle_unref(KafkaHandle *handle)
 
 /* --- the pool --------------------------------------------------------------- */
 
+static bool
+same_use(const KafkaHandleKey *a, const KafkaHandleKey *b)
+{
+	return a->producer == b->producer && a->queue_kb == b->queue_kb && a->follow == b->follow &&
+		a->narrow == b->narrow && a->wait_for_acks == b->wait_for_acks &&
+		a->transactional == b->transactional && a->message_timeout_ms == b->message_timeout_ms;
+}
+
 /*
  * An idle handle with this key, or NULL.  Handles of the same mapping whose
- * configuration has changed are not waited for: they are closed.
+ * configuration has changed are not waited for: they are closed.  So is a
+ * producer that has failed for good while it rested.
  */
 static KafkaHandle *
-pool_take(const KafkaConfig *config, int queue_kb)
+pool_take(const KafkaHandleKey *key)
 {
 	KafkaHandle **link = &idle;
 	KafkaHandle *handle;
@@ -224,16 +268,16 @@ pool_take(const KafkaConfig *config, int queue_kb)
 	pthread_mutex_lock(&lock);
 	while ((handle = *link) != NULL)
 	{
-		bool		same = handle->serverid == config->serverid && handle->umid == config->umid;
+		bool		same = handle->key.serverid == key->serverid && handle->key.umid == key->umid;
 
-		if (same && handle->fingerprint != config->fingerprint)
+		if (same && (handle->key.fingerprint != key->fingerprint ||
+					 rd_kafka_fatal_error(handle->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR))
 		{
 			*link = handle->next;
 			handle->next = doomed;
 			doomed = handle;
 		}
-		else if (same && found == NULL && handle->queue_kb == queue_kb && handle->follow == config->follow &&
-				 handle->narrow == config->narrow)
+		else if (same && found == NULL && same_use(&handle->key, key))
 		{
 			*link = handle->next;
 			found = handle;
@@ -254,7 +298,8 @@ pool_put(KafkaHandle *handle)
 	pthread_mutex_lock(&lock);
 	for (KafkaHandle *other = idle; other != NULL; other = other->next)
 	{
-		if (other->serverid == handle->serverid && other->umid == handle->umid)
+		if (other->key.serverid == handle->key.serverid && other->key.umid == handle->key.umid &&
+			other->key.producer == handle->key.producer)
 			same++;
 	}
 	if (same >= MAX_IDLE_PER_KEY || uk_idle_timeout == 0)
@@ -275,15 +320,17 @@ pool_put(KafkaHandle *handle)
 /* --- making ----------------------------------------------------------------- */
 
 static KafkaHandle *
-handle_create(const KafkaConfig *config, int queue_kb)
+handle_create(const KafkaConfig *config, const KafkaHandleKey *key, const KafkaProducerSettings *settings)
 {
-	rd_kafka_conf_t *conf = kafka_conf_build(config, queue_kb);
+	rd_kafka_conf_t *conf = key->producer ? kafka_producer_conf(config, settings) :
+		kafka_consumer_conf(config, key->queue_kb);
 	KafkaHandle *handle;
 	char		text[KAFKA_ERROR_TEXT];
 	sigset_t	all;
 	sigset_t	old;
 
-	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG);
+	rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_ERROR | RD_KAFKA_EVENT_LOG |
+							 (key->producer ? RD_KAFKA_EVENT_DR : 0));
 
 	handle = calloc(1, sizeof(KafkaHandle));
 	if (handle == NULL)
@@ -308,7 +355,7 @@ handle_create(const KafkaConfig *config, int queue_kb)
 	text[0] = '\0';
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	handle->rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+	handle->rk = rd_kafka_new(key->producer ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER, conf, text, sizeof(text));
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 
 	if (handle->rk == NULL)
@@ -320,21 +367,21 @@ handle_create(const KafkaConfig *config, int queue_kb)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_ESTABLISH_CONNECTION),
 				 errmsg("could not create a Kafka client for server \"%s\"", config->server_name),
-				 errdetail("%s.", text)));
+				 errdetail("%s.", text),
+				 OidIsValid(config->umid) ? 0 :
+				 errhint("There is no user mapping for this role on the server; passwords and keys are options of it.")));
 	}
 
-	handle->serverid = config->serverid;
-	handle->umid = config->umid;
-	handle->fingerprint = config->fingerprint;
-	handle->queue_kb = queue_kb;
-	handle->follow = config->follow;
-	handle->narrow = config->narrow;
+	handle->key = *key;
 	pg_atomic_init_u32(&handle->refcount, 1);
 	handle->events = rd_kafka_queue_get_main(handle->rk);
-	handle->records = rd_kafka_queue_get_consumer(handle->rk);
 	rd_kafka_set_log_queue(handle->rk, handle->events);
 	rd_kafka_queue_io_event_enable(handle->events, handle->fd[1], "e", 1);
-	rd_kafka_queue_io_event_enable(handle->records, handle->fd[1], "r", 1);
+	if (!key->producer)
+	{
+		handle->records = rd_kafka_queue_get_consumer(handle->rk);
+		rd_kafka_queue_io_event_enable(handle->records, handle->fd[1], "r", 1);
+	}
 
 	pthread_mutex_lock(&lock);
 	nhandles++;
@@ -355,10 +402,10 @@ kafka_at_exit(int code, Datum arg)
 	if (pool_pid != MyProcPid)
 		return;
 
-	while (consumers != NULL)
+	while (clients != NULL)
 	{
-		consumers->busy = true;
-		kafka_consumer_release(consumers);
+		clients->busy = true;
+		clients->release(clients);
 	}
 
 	pthread_mutex_lock(&lock);
@@ -387,7 +434,7 @@ pool_init(void)
 
 	idle = NULL;
 	doomed = NULL;
-	consumers = NULL;
+	clients = NULL;
 	nhandles = 0;
 	trim_at = 0;
 	exiting = false;
@@ -406,69 +453,65 @@ pool_init(void)
 	on_proc_exit(kafka_at_exit, (Datum) 0);
 }
 
-/* --- consumers -------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------------- */
 
 static void
-consumer_callback(void *arg)
+client_callback(void *arg)
 {
-	kafka_consumer_release((KafkaConsumer *) arg);
+	KafkaClient *client = arg;
+
+	client->release(client);
 }
 
-KafkaConsumer *
-kafka_consumer_acquire(const KafkaConfig *config, int queue_kb, MemoryContext owner)
-{
-	KafkaConsumer *consumer;
-
-	pool_init();
-	if (queue_kb <= 0)
-		queue_kb = DEFAULT_QUEUE_KB;
-
-	/* everything that can fail for want of memory comes before the handle */
-	consumer = MemoryContextAllocZero(owner, sizeof(KafkaConsumer));
-	consumer->owner = owner;
-	consumer->server_name = MemoryContextStrdup(owner, config->server_name);
-	consumer->timeout_ms = config->timeout_ms;
-
-	consumer->handle = pool_take(config, queue_kb);
-	if (consumer->handle == NULL)
-		consumer->handle = handle_create(config, queue_kb);
-
-	consumer->callback.func = consumer_callback;
-	consumer->callback.arg = consumer;
-	MemoryContextRegisterResetCallback(owner, &consumer->callback);
-	consumer->next = consumers;
-	if (consumers)
-		consumers->prev = consumer;
-	consumers = consumer;
-	return consumer;
-}
-
+/*
+ * Give a client a handle, pooled or new, and its owner the duty to release it.
+ * The caller has zeroed it in the memory of 'owner' and set owner and release;
+ * everything else that can fail for want of memory should come before.
+ */
 void
-kafka_consumer_release(KafkaConsumer *consumer)
+kafka_client_open(KafkaClient *client, const KafkaConfig *config, const KafkaHandleKey *key,
+				  const KafkaProducerSettings *settings)
 {
-	KafkaHandle *handle = consumer->handle;
+	pool_init();
+	client->server_name = MemoryContextStrdup(client->owner, config->server_name);
+	client->timeout_ms = config->timeout_ms;
+	client->waited_ms = config->timeout_ms;
 
-	if (handle == NULL)
-		return;
-	consumer->handle = NULL;
+	client->handle = key->transactional ? NULL : pool_take(key);
+	if (client->handle == NULL)
+		client->handle = handle_create(config, key, settings);
 
-	if (consumer->prev)
-		consumer->prev->next = consumer->next;
+	client->callback.func = client_callback;
+	client->callback.arg = client;
+	MemoryContextRegisterResetCallback(client->owner, &client->callback);
+	client->next = clients;
+	if (clients)
+		clients->prev = client;
+	clients = client;
+}
+
+/*
+ * Part with the handle: back to the pool if it is reusable, or to the reaper.
+ * The last thing that a release function does.
+ */
+void
+kafka_client_close(KafkaClient *client, bool reusable)
+{
+	KafkaHandle *handle = client->handle;
+
+	client->handle = NULL;
+	if (client->prev)
+		client->prev->next = client->next;
 	else
-		consumers = consumer->next;
-	if (consumer->next)
-		consumer->next->prev = consumer->prev;
+		clients = client->next;
+	if (client->next)
+		client->next->prev = client->prev;
 
-	kafka_job_end(consumer);
-	kafka_consumer_free_messages(consumer);
-	if (consumer->busy || handle->refused != RD_KAFKA_RESP_ERR_NO_ERROR)
-		kafka_handle_unref(handle);
-	else
-	{
-		if (consumer->reading)
-			kafka_unassign(consumer, handle);
+	kafka_job_end(client);
+	if (reusable && !client->busy && handle->refused == RD_KAFKA_RESP_ERR_NO_ERROR && !handle->key.transactional)
 		pool_put(handle);
-	}
+	else
+		kafka_handle_unref(handle);
 }
 
 /* --- events ----------------------------------------------------------------- */
@@ -498,56 +541,62 @@ take_log(rd_kafka_event_t *event)
 			 errhidestmt(true), errhidecontext(true)));
 }
 
+/* A failure that no new try mends; 'refused' keeps the first one. */
+static void
+take_error(KafkaHandle *handle, rd_kafka_event_t *event)
+{
+	rd_kafka_resp_err_t err = rd_kafka_event_error(event);
+	const char *text = rd_kafka_event_error_string(event);
+	rd_kafka_resp_err_t fatal = RD_KAFKA_RESP_ERR_NO_ERROR;
+	char		fatal_text[KAFKA_ERROR_TEXT];
+
+	if (err == RD_KAFKA_RESP_ERR__FATAL)
+	{
+		fatal = rd_kafka_fatal_error(handle->rk, fatal_text, sizeof(fatal_text));
+		if (fatal != RD_KAFKA_RESP_ERR_NO_ERROR)
+			text = fatal_text;
+	}
+	if (kafka_error_is_alert(err, text))
+		err = RD_KAFKA_RESP_ERR__SSL;
+	if (err != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || handle->last_error[0] == '\0')
+		strlcpy(handle->last_error, text, KAFKA_ERROR_TEXT);
+	/* a TLS connection that breaks later on is made again */
+	if (kafka_error_refuses(err) && !(err == RD_KAFKA_RESP_ERR__SSL && handle->answered) &&
+		handle->refused == RD_KAFKA_RESP_ERR_NO_ERROR)
+	{
+		handle->refused = err;
+		handle->fatal = fatal;
+		strlcpy(handle->refused_text, text, KAFKA_ERROR_TEXT);
+	}
+}
+
 /*
- * Log lines to the server log, client errors to last_error; a refusal is
- * remembered in 'refused'.  Main thread, in which librdkafka runs no callback.
+ * Log lines to the server log, client errors to last_error and 'refused',
+ * delivery reports to the producer.  Main thread, in which librdkafka runs no
+ * callback.
  */
 void
-kafka_drain_events(KafkaHandle *handle)
+kafka_drain_events(KafkaClient *client)
 {
+	KafkaHandle *handle = client->handle;
 	rd_kafka_event_t *event;
 
 	while ((event = rd_kafka_queue_poll(handle->events, 0)) != NULL)
 	{
-		rd_kafka_resp_err_t err;
-		const char *text;
-
 		switch (rd_kafka_event_type(event))
 		{
 			case RD_KAFKA_EVENT_LOG:
 				take_log(event);
 				break;
 			case RD_KAFKA_EVENT_ERROR:
-				err = rd_kafka_event_error(event);
-				text = rd_kafka_event_error_string(event);
-				if (kafka_error_is_alert(err, text))
-					err = RD_KAFKA_RESP_ERR__SSL;
-				if (err != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || handle->last_error[0] == '\0')
-					strlcpy(handle->last_error, text, KAFKA_ERROR_TEXT);
-				/* a TLS connection that breaks later on is made again */
-				if (kafka_error_refuses(err) && !(err == RD_KAFKA_RESP_ERR__SSL && handle->answered) &&
-					handle->refused == RD_KAFKA_RESP_ERR_NO_ERROR)
-				{
-					handle->refused = err;
-					strlcpy(handle->refused_text, text, KAFKA_ERROR_TEXT);
-				}
+				take_error(handle, event);
+				break;
+			case RD_KAFKA_EVENT_DR:
+				client->delivered(client, event);
 				break;
 			default:
 				break;
 		}
 		rd_kafka_event_destroy(event);
 	}
-}
-
-int
-kafka_wait_fd(KafkaConsumer *consumer)
-{
-	return consumer->handle->fd[0];
-}
-
-const char *
-kafka_last_error(KafkaConsumer *consumer)
-{
-	kafka_drain_events(consumer->handle);
-	return consumer->handle->last_error;
 }

@@ -22,10 +22,69 @@
 /* A gap of that many offsets between two ranges is worth a new fetch. */
 #define SEEK_DISTANCE 10000
 
-/* --- messages --------------------------------------------------------------- */
+#define DEFAULT_QUEUE_KB 65536
+
+static void free_messages(KafkaConsumer *consumer);
+static void unassign(KafkaConsumer *consumer);
+
+/* --- acquire and release ---------------------------------------------------- */
+
+static void
+release_consumer(KafkaClient *client)
+{
+	kafka_consumer_release((KafkaConsumer *) client);
+}
+
+KafkaConsumer *
+kafka_consumer_acquire(const KafkaConfig *config, int queue_kb, MemoryContext owner)
+{
+	KafkaConsumer *consumer = MemoryContextAllocZero(owner, sizeof(KafkaConsumer));
+	KafkaHandleKey key = {
+		.serverid = config->serverid,
+		.umid = config->umid,
+		.fingerprint = config->fingerprint,
+		.queue_kb = queue_kb > 0 ? queue_kb : DEFAULT_QUEUE_KB,
+		.follow = config->follow,
+		.narrow = config->narrow,
+	};
+
+	consumer->client.owner = owner;
+	consumer->client.release = release_consumer;
+	kafka_client_open(&consumer->client, config, &key, NULL);
+	return consumer;
+}
 
 void
-kafka_consumer_free_messages(KafkaConsumer *consumer)
+kafka_consumer_release(KafkaConsumer *consumer)
+{
+	KafkaHandle *handle = consumer->client.handle;
+
+	if (handle == NULL)
+		return;
+	kafka_job_end(&consumer->client);
+	free_messages(consumer);
+	if (consumer->reading && !consumer->client.busy && handle->refused == RD_KAFKA_RESP_ERR_NO_ERROR)
+		unassign(consumer);
+	kafka_client_close(&consumer->client, true);
+}
+
+int
+kafka_wait_fd(KafkaConsumer *consumer)
+{
+	return consumer->client.handle->fd[0];
+}
+
+const char *
+kafka_last_error(KafkaConsumer *consumer)
+{
+	kafka_drain_events(&consumer->client);
+	return consumer->client.handle->last_error;
+}
+
+/* --- messages --------------------------------------------------------------- */
+
+static void
+free_messages(KafkaConsumer *consumer)
 {
 	for (int i = 0; i < consumer->nmessages; i++)
 		rd_kafka_message_destroy(consumer->messages[i]);
@@ -110,7 +169,7 @@ build_slots(KafkaConsumer *consumer)
 	consumer->ntopics = 0;
 	consumer->last_topic = 0;
 	consumer->nopen = 0;
-	consumer->next_range = MemoryContextAlloc(consumer->owner, sizeof(int) * Max(consumer->nranges, 1));
+	consumer->next_range = MemoryContextAlloc(consumer->client.owner, sizeof(int) * Max(consumer->nranges, 1));
 
 	for (int r = 0; r < consumer->nranges; r++)
 	{
@@ -136,7 +195,7 @@ build_slots(KafkaConsumer *consumer)
 			Size		size = sizeof(TopicSlots) * (consumer->ntopics + 1);
 
 			if (consumer->topics == NULL)
-				consumer->topics = MemoryContextAlloc(consumer->owner, size);
+				consumer->topics = MemoryContextAlloc(consumer->client.owner, size);
 			else
 				consumer->topics = repalloc(consumer->topics, size);
 			topic = &consumer->topics[consumer->ntopics++];
@@ -148,7 +207,7 @@ build_slots(KafkaConsumer *consumer)
 			int			n = range->partition + 1;
 
 			if (topic->partitions == NULL)
-				topic->partitions = MemoryContextAlloc(consumer->owner, sizeof(PartitionSlot) * n);
+				topic->partitions = MemoryContextAlloc(consumer->client.owner, sizeof(PartitionSlot) * n);
 			else
 				topic->partitions = repalloc(topic->partitions, sizeof(PartitionSlot) * n);
 			for (int p = topic->npartitions; p < n; p++)
@@ -262,7 +321,7 @@ seek_next(KafkaConsumer *consumer)
 	 */
 	if (list->cnt > 0)
 	{
-		rd_kafka_error_t *error = rd_kafka_seek_partitions(consumer->handle->rk, list, 0);
+		rd_kafka_error_t *error = rd_kafka_seek_partitions(consumer->client.handle->rk, list, 0);
 
 		/* then we read through */
 		if (error)
@@ -295,7 +354,7 @@ pause_finished(KafkaConsumer *consumer)
 	}
 	if (list != NULL)
 	{
-		rd_kafka_pause_partitions(consumer->handle->rk, list);
+		rd_kafka_pause_partitions(consumer->client.handle->rk, list);
 		rd_kafka_topic_partition_list_destroy(list);
 	}
 }
@@ -306,9 +365,10 @@ pause_finished(KafkaConsumer *consumer)
  * Take the assignment away.  Paused partitions are resumed first: the flag would
  * outlive the assignment.  Waits for librdkafka's main thread only.
  */
-void
-kafka_unassign(KafkaConsumer *consumer, KafkaHandle *handle)
+static void
+unassign(KafkaConsumer *consumer)
 {
+	KafkaHandle *handle = consumer->client.handle;
 	rd_kafka_topic_partition_list_t *list = NULL;
 
 	for (int t = 0; t < consumer->ntopics; t++)
@@ -334,15 +394,15 @@ kafka_unassign(KafkaConsumer *consumer, KafkaHandle *handle)
 void
 kafka_consume_stop(KafkaConsumer *consumer)
 {
-	consumer->busy = true;
-	kafka_consumer_free_messages(consumer);
+	consumer->client.busy = true;
+	free_messages(consumer);
 	if (consumer->reading)
-		kafka_unassign(consumer, consumer->handle);
+		unassign(consumer);
 	free_slots(consumer);
 	consumer->ranges = NULL;
 	consumer->nranges = 0;
 	consumer->nopen = 0;
-	consumer->busy = false;
+	consumer->client.busy = false;
 }
 
 void
@@ -354,7 +414,7 @@ kafka_consume_start(KafkaConsumer *consumer, KafkaRange *ranges, int n)
 	kafka_consume_stop(consumer);
 	kafka_check_partitions(consumer, n, ranges);
 
-	consumer->busy = true;
+	consumer->client.busy = true;
 	consumer->ranges = ranges;
 	consumer->nranges = n;
 	consumer->waited_ms = 0;
@@ -376,13 +436,13 @@ kafka_consume_start(KafkaConsumer *consumer, KafkaRange *ranges, int n)
 					ranges[topic->partitions[p].active].start;
 			}
 		}
-		err = rd_kafka_assign(consumer->handle->rk, list);
+		err = rd_kafka_assign(consumer->client.handle->rk, list);
 		rd_kafka_topic_partition_list_destroy(list);
 		if (err != RD_KAFKA_RESP_ERR_NO_ERROR)
-			kafka_raise(consumer, err, ranges[0].topic, -1, -1, NULL);
+			kafka_raise(&consumer->client, err, ranges[0].topic, -1, -1, NULL);
 		consumer->reading = true;
 	}
-	consumer->busy = false;
+	consumer->client.busy = false;
 }
 
 /* --- consuming -------------------------------------------------------------- */
@@ -410,7 +470,7 @@ raise_failure(KafkaConsumer *consumer, int *out_of_range)
 				*out_of_range = active;
 		}
 	}
-	kafka_raise(consumer, err, topic ? topic->topic : NULL, event->partition, offset, text);
+	kafka_raise(&consumer->client, err, topic ? topic->topic : NULL, event->partition, offset, text);
 }
 
 /*
@@ -423,7 +483,7 @@ raise_no_progress(KafkaConsumer *consumer)
 	StringInfoData missing;
 	int			n = 0;
 	const char *topic = NULL;
-	const char *last = consumer->handle->last_error;
+	const char *last = consumer->client.handle->last_error;
 
 	initStringInfo(&missing);
 	for (int r = 0; r < consumer->nranges; r++)
@@ -444,7 +504,7 @@ raise_no_progress(KafkaConsumer *consumer)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("Kafka server \"%s\" sent nothing of topic \"%s\" for %d ms",
-					consumer->server_name, topic ? topic : "", consumer->timeout_ms),
+					consumer->client.server_name, topic ? topic : "", consumer->client.timeout_ms),
 			 last[0] ? errdetail("Still missing: %s.  Last error of the client: %s.", missing.data, last) :
 			 errdetail("Still missing: %s.", missing.data),
 			 errhint("A broker that leads these partitions may be down, or the end lies behind an open transaction.")));
@@ -482,7 +542,7 @@ follow_positions(KafkaConsumer *consumer)
 				rd_kafka_topic_partition_list_add(list, consumer->topics[t].topic, p)->opaque = slot;
 		}
 	}
-	if (list->cnt > 0 && rd_kafka_position(consumer->handle->rk, list) == RD_KAFKA_RESP_ERR_NO_ERROR)
+	if (list->cnt > 0 && rd_kafka_position(consumer->client.handle->rk, list) == RD_KAFKA_RESP_ERR_NO_ERROR)
 	{
 		for (int i = 0; i < list->cnt; i++)
 		{
@@ -501,14 +561,14 @@ follow_positions(KafkaConsumer *consumer)
 static int
 take_batch(KafkaConsumer *consumer, KafkaRecord *records, int max, bool *moved, bool *more)
 {
-	KafkaHandle *handle = consumer->handle;
+	KafkaHandle *handle = consumer->client.handle;
 	int			open = consumer->nopen;
 	int			n = 0;
 	ssize_t		got;
 
 	got = rd_kafka_consume_batch_queue(handle->records, 0, consumer->messages, max);
 	if (got < 0)
-		kafka_raise(consumer, rd_kafka_last_error(), NULL, -1, -1, NULL);
+		kafka_raise(&consumer->client, rd_kafka_last_error(), NULL, -1, -1, NULL);
 	consumer->nmessages = (int) got;
 	*more = got > 0;
 
@@ -574,14 +634,14 @@ int
 kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max, long timeout_ms,
 			  bool wake_on_latch, int *out_of_range)
 {
-	KafkaHandle *handle = consumer->handle;
+	KafkaHandle *handle = consumer->client.handle;
 	int64		deadline = kafka_now_ms() + timeout_ms;
 	int			n = 0;
 
-	consumer->busy = true;
+	consumer->client.busy = true;
 	if (consumer->failure)
 		raise_failure(consumer, out_of_range);
-	kafka_consumer_free_messages(consumer);
+	free_messages(consumer);
 
 	if (max > consumer->maxmessages)
 	{
@@ -589,7 +649,7 @@ kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max, long timeo
 			pfree(consumer->messages);
 		consumer->messages = NULL;
 		consumer->maxmessages = 0;
-		consumer->messages = MemoryContextAlloc(consumer->owner, sizeof(rd_kafka_message_t *) * max);
+		consumer->messages = MemoryContextAlloc(consumer->client.owner, sizeof(rd_kafka_message_t *) * max);
 		consumer->maxmessages = max;
 	}
 
@@ -603,7 +663,7 @@ kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max, long timeo
 
 		CHECK_FOR_INTERRUPTS();
 		kafka_drain_pipe(handle);
-		kafka_drain_events(handle);
+		kafka_drain_events(&consumer->client);
 		n = take_batch(consumer, records, max, &moved, &more);
 		if (moved || more)
 		{
@@ -616,10 +676,10 @@ kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max, long timeo
 		if (consumer->failure)
 			raise_failure(consumer, out_of_range);
 		if (handle->refused)
-			kafka_raise_refused(consumer->server_name, handle->refused, handle->refused_text);
-		kafka_consumer_free_messages(consumer);
+			kafka_raise_refused(&consumer->client, handle->refused, handle->refused_text);
+		free_messages(consumer);
 
-		if (consumer->waited_ms >= consumer->timeout_ms && !has_unbounded(consumer))
+		if (consumer->waited_ms >= consumer->client.timeout_ms && !has_unbounded(consumer))
 			raise_no_progress(consumer);
 		now = kafka_now_ms();
 		if (now >= deadline)
@@ -630,7 +690,7 @@ kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max, long timeo
 		/* wake up in time for the limit above */
 		wait = deadline - now;
 		if (!has_unbounded(consumer))
-			wait = Min(wait, Max(consumer->timeout_ms - consumer->waited_ms, 1));
+			wait = Min(wait, Max(consumer->client.timeout_ms - consumer->waited_ms, 1));
 		events = WaitLatchOrSocket(MyLatch,
 								   WL_LATCH_SET | WL_SOCKET_READABLE | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 								   handle->fd[0], wait, PG_WAIT_EXTENSION);
@@ -642,6 +702,6 @@ kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max, long timeo
 			ResetLatch(MyLatch);
 		}
 	}
-	consumer->busy = false;
+	consumer->client.busy = false;
 	return n;
 }

@@ -70,10 +70,13 @@ kafka_error_passes(rd_kafka_resp_err_t err)
 
 /* One of the two ways to end up here: the TCP or TLS layer, or SASL. */
 void
-kafka_raise_refused(const char *server_name, rd_kafka_resp_err_t err, const char *text)
+kafka_raise_refused(KafkaClient *client, rd_kafka_resp_err_t err, const char *text)
 {
+	const char *server_name = client->server_name;
 	const char *hint;
 
+	if (err == RD_KAFKA_RESP_ERR__FATAL && client->handle && client->handle->fatal != RD_KAFKA_RESP_ERR_NO_ERROR)
+		kafka_raise_write(client, client->handle->fatal, NULL, -1, 0, text);
 	if (err == RD_KAFKA_RESP_ERR__FATAL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
@@ -113,13 +116,30 @@ kafka_raise_refused(const char *server_name, rd_kafka_resp_err_t err, const char
 static char *
 place(const char *topic, int32 partition, int64 offset, const char *text)
 {
+	int			len = strlen(text);
+
+	/* some of the library's sentences end with one */
+	while (len > 0 && text[len - 1] == '.')
+		len--;
 	if (topic == NULL)
-		return psprintf("%s.", text);
+		return psprintf("%.*s.", len, text);
 	if (partition < 0)
-		return psprintf("Topic \"%s\": %s.", topic, text);
+		return psprintf("Topic \"%s\": %.*s.", topic, len, text);
 	if (offset < 0)
-		return psprintf("Topic \"%s\", partition %d: %s.", topic, partition, text);
-	return psprintf("Topic \"%s\", partition %d, offset " INT64_FORMAT ": %s.", topic, partition, offset, text);
+		return psprintf("Topic \"%s\", partition %d: %.*s.", topic, partition, len, text);
+	return psprintf("Topic \"%s\", partition %d, offset " INT64_FORMAT ": %.*s.", topic, partition, offset, len, text);
+}
+
+static void raise_other(const char *server, const char *topic, int32 partition, int64 offset,
+						const char *text) pg_attribute_noreturn();
+
+static void
+raise_other(const char *server, const char *topic, int32 partition, int64 offset, const char *text)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_ERROR),
+			 errmsg("Kafka server \"%s\" reported an error", server),
+			 errdetail("%s", place(topic, partition, offset, text))));
 }
 
 /*
@@ -127,14 +147,14 @@ place(const char *topic, int32 partition, int64 offset, const char *text)
  * there is none; text NULL for the library's words for the code.
  */
 void
-kafka_raise(KafkaConsumer *consumer, rd_kafka_resp_err_t err, const char *topic,
+kafka_raise(KafkaClient *client, rd_kafka_resp_err_t err, const char *topic,
 			int32 partition, int64 offset, const char *text)
 {
-	const char *server = consumer->server_name;
-	const char *last = consumer->handle ? consumer->handle->last_error : "";
+	const char *server = client->server_name;
+	const char *last = client->handle ? client->handle->last_error : "";
 
 	if (kafka_error_refuses(err))
-		kafka_raise_refused(server, err, text ? text : rd_kafka_err2str(err));
+		kafka_raise_refused(client, err, text ? text : rd_kafka_err2str(err));
 
 	if (text == NULL || text[0] == '\0')
 		text = rd_kafka_err2str(err);
@@ -142,7 +162,7 @@ kafka_raise(KafkaConsumer *consumer, rd_kafka_resp_err_t err, const char *topic,
 	if (kafka_error_passes(err))
 		ereport(ERROR,
 				(errcode(ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION),
-				 errmsg("Kafka server \"%s\" did not answer within %d ms", server, consumer->timeout_ms),
+				 errmsg("Kafka server \"%s\" did not answer within %d ms", server, client->waited_ms),
 				 errdetail("%s", place(topic, partition, offset, last[0] ? last : text)),
 				 errhint("Check bootstrap_servers of the server, and that the brokers run and can be reached from here.")));
 
@@ -160,7 +180,7 @@ kafka_raise(KafkaConsumer *consumer, rd_kafka_resp_err_t err, const char *topic,
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
 					 errmsg("topic \"%s\" does not exist on Kafka server \"%s\"", topic ? topic : "", server),
-					 errhint("Check the option \"topic\" of the foreign table; a topic is not created by reading it.")));
+					 errhint("Check the option \"topic\" of the foreign table; a topic is not created by using it.")));
 			break;
 
 		case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
@@ -197,10 +217,107 @@ kafka_raise(KafkaConsumer *consumer, rd_kafka_resp_err_t err, const char *topic,
 			break;
 
 		default:
+			raise_other(server, topic, partition, offset, text);
+	}
+	pg_unreachable();
+}
+
+/*
+ * The same for what was to be written.  size is that of the message, 0 if there
+ * is no single one.
+ */
+void
+kafka_raise_write(KafkaClient *client, rd_kafka_resp_err_t err, const char *topic,
+				  int32 partition, Size size, const char *text)
+{
+	const char *server = client->server_name;
+
+	if (text == NULL || text[0] == '\0')
+		text = rd_kafka_err2str(err);
+
+	switch (err)
+	{
+		case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+		case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+		case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
 			ereport(ERROR,
-					(errcode(ERRCODE_FDW_ERROR),
-					 errmsg("Kafka server \"%s\" reported an error", server),
-					 errdetail("%s", place(topic, partition, offset, text))));
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 size > 0 ? errmsg("message of %zu bytes is too large for topic \"%s\"", size, topic ? topic : "") :
+					 errmsg("batch of messages is too large for topic \"%s\"", topic ? topic : ""),
+					 errdetail("%s", place(topic, partition, -1, text)),
+					 size > 0 ? errhint("The limits are \"max.message.bytes\" of the topic and \"message.max.bytes\" of the foreign server.") :
+					 errhint("If no single message exceeds \"max.message.bytes\" of the topic, set \"batch.size\" of the foreign server to less than that.")));
+			break;
+
+		case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("Kafka server \"%s\" denies writing to topic \"%s\"", server, topic ? topic : ""),
+					 errdetail("%s", place(topic, partition, -1, text)),
+					 errhint("The Kafka user needs the operations Describe and Write on the topic.")));
+			break;
+
+		case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("Kafka server \"%s\" denies idempotent writing", server),
+					 errdetail("%s", place(topic, partition, -1, text)),
+					 errhint("Brokers before Kafka 2.8 want the operation IdempotentWrite on the cluster; later ones are content with Write on some topic.")));
+			break;
+
+		case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+		case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("Kafka server \"%s\" denies transactions", server),
+					 errdetail("%s", place(topic, partition, -1, text)),
+					 errhint("The Kafka user needs the operations Describe and Write on the transactional id, and Read on the group that keeps offsets.")));
+			break;
+
+		case RD_KAFKA_RESP_ERR__FENCED:
+		case RD_KAFKA_RESP_ERR_PRODUCER_FENCED:
+		case RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH:
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+					 errmsg("Kafka transaction was ended by another producer of the same transactional id"),
+					 errdetail("%s", place(topic, partition, -1, text)),
+					 errhint("Nothing of this transaction is visible; it can be tried again.")));
+			break;
+
+		case RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP:
+			ereport(ERROR,
+					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+					 errmsg("topic \"%s\" does not accept the timestamp of a message", topic ? topic : ""),
+					 errdetail("%s", place(topic, partition, -1, text)),
+					 errhint("See \"message.timestamp.before.max.ms\" and \"message.timestamp.after.max.ms\" of the topic.")));
+			break;
+
+		case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_EXCEPTION),
+					 errmsg("topic \"%s\" does not accept a message", topic ? topic : ""),
+					 errdetail("%s", place(topic, partition, -1, text)),
+					 errhint("A compacted topic takes no messages without a key.")));
+			break;
+
+		case RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS:
+		case RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+					 errmsg("topic \"%s\" has too few replicas in sync", topic ? topic : ""),
+					 errdetail("%s", place(topic, partition, -1, text)),
+					 errhint("See \"min.insync.replicas\" of the topic, and which brokers are down.")));
+			break;
+
+			/* these are about reading in kafka_raise */
+		case RD_KAFKA_RESP_ERR__BAD_MSG:
+		case RD_KAFKA_RESP_ERR__UNSUPPORTED_FEATURE:
+		case RD_KAFKA_RESP_ERR_INVALID_MSG:
+			raise_other(server, topic, partition, -1, text);
+			break;
+
+		default:
+			kafka_raise(client, err, topic, partition, -1, text);
 	}
 	pg_unreachable();
 }

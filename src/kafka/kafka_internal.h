@@ -3,20 +3,53 @@
  *	  What the files of this folder share: handles, jobs, error mapping.
  *	  Nobody else includes it.
  *
- * Three owners: the backend's main thread owns KafkaConsumer (palloc'd), the
- * pool and the reaper own idle and doomed handles (malloc'd, under one mutex),
- * a job's helper thread shares its handle and its job by reference counts.
+ * Three owners: the backend's main thread owns consumers and producers
+ * (palloc'd; both begin with a KafkaClient), the pool and the reaper own idle
+ * and doomed handles (malloc'd, under one mutex), a job's helper thread shares
+ * its handle and its job by reference counts.
  */
 #ifndef UK_KAFKA_INTERNAL_H
 #define UK_KAFKA_INTERNAL_H
 
 #include <librdkafka/rdkafka.h>
 
-#include "kafka/kafka.h"
+#include "kafka/producer.h"
 #include "port/atomics.h"
 #include "utils/palloc.h"
 
 #define KAFKA_ERROR_TEXT 512
+
+/* What a handle was made for: another use with the same key may have it. */
+typedef struct KafkaHandleKey
+{
+	Oid			serverid;
+	Oid			umid;
+	uint32		fingerprint;
+	bool		producer;
+
+	/* consumers */
+	int			queue_kb;
+	bool		follow;
+	bool		narrow;
+
+	/* producers */
+	bool		wait_for_acks;
+	bool		transactional;	/* such a handle is never pooled */
+	int			message_timeout_ms;
+} KafkaHandleKey;
+
+/* A topic that a producer has written to; belongs to its handle. */
+typedef struct KafkaTopic
+{
+	struct KafkaTopic *next;
+	char	   *name;
+	rd_kafka_topic_t *rkt;
+	int			partitions;		/* 0: not known */
+	int64		known_until;	/* kafka_now_ms(): ask again then */
+	int32		sticky;			/* partition of messages without key, -1: none yet */
+	int			nwritten;		/* length of written: never shrinks */
+	int64	   *written;		/* by partition: last acknowledged offset, or -1 */
+} KafkaTopic;
 
 /*
  * One librdkafka client.  malloc'd, because helper threads and the reaper may
@@ -24,26 +57,23 @@
  */
 typedef struct KafkaHandle
 {
-	pg_atomic_uint32 refcount;	/* one for consumer or pool, one per job */
+	pg_atomic_uint32 refcount;	/* one for client or pool, one per job */
+	KafkaHandleKey key;
 	rd_kafka_t *rk;
-	rd_kafka_queue_t *records;	/* fetched records and partition errors */
-	rd_kafka_queue_t *events;	/* client errors and log lines */
+	rd_kafka_queue_t *records;	/* consumers: fetched records, partition errors */
+	rd_kafka_queue_t *events;	/* errors, log lines, delivery reports */
 	int			fd[2];			/* pipe: readable when a queue has something or a
 								 * job has ended */
-
-	/* which consumer may reuse it */
-	Oid			serverid;
-	Oid			umid;
-	uint32		fingerprint;
-	int			queue_kb;
-	bool		follow;
-	bool		narrow;
 
 	/* main thread only */
 	bool		answered;		/* a broker has answered some call */
 	rd_kafka_resp_err_t refused;	/* authentication or TLS failed, or fatal */
+	rd_kafka_resp_err_t fatal;	/* what it was, when 'refused' is _FATAL */
 	char		refused_text[KAFKA_ERROR_TEXT];
 	char		last_error[KAFKA_ERROR_TEXT];
+	KafkaTopic *topics;			/* producers */
+	bool		transactions_ready; /* initialized: the id is ours */
+	bool		in_transaction;
 
 	/* pool and reaper only */
 	int64		idle_until;		/* kafka_now_ms() */
@@ -59,15 +89,18 @@ typedef struct KafkaJob
 	KafkaHandle *handle;
 	int64		deadline;		/* kafka_now_ms() */
 
-	/* what to do, in this order */
+	/* what to do: this alone, or else metadata and offsets in this order */
+	void		(*run) (struct KafkaJob *job);
 	int			ntopics;		/* metadata of these topics */
 	char	  **topics;
 	bool		all_topics;		/* metadata of all topics */
 	int			nlists;			/* then these ListOffsets requests */
 	rd_kafka_topic_partition_list_t *lists[2];
+	char	   *group;			/* whose offsets lists[0] are */
 
 	/* results */
 	rd_kafka_resp_err_t err;	/* of the whole */
+	char		text[KAFKA_ERROR_TEXT]; /* of err, "" where it says nothing more */
 	int			err_topic;		/* index into topics, or -1 */
 	rd_kafka_resp_err_t *topic_err;
 	int		   *partitions;		/* of each topic */
@@ -98,19 +131,30 @@ typedef struct KnownTopic
 	int			partitions;
 } KnownTopic;
 
-struct KafkaConsumer
+/* What consumers and producers have in common: their first member. */
+typedef struct KafkaClient
 {
 	KafkaHandle *handle;		/* NULL after release */
 	MemoryContext owner;
 	MemoryContextCallback callback;
-	struct KafkaConsumer *prev; /* list of the live ones, for process exit */
-	struct KafkaConsumer *next;
+	struct KafkaClient *prev;	/* list of the live ones, for process exit */
+	struct KafkaClient *next;
 	bool		busy;			/* inside a call: after an ERROR the handle is not
 								 * to be reused */
 	KafkaJob   *job;			/* running, or its results in use */
 
 	char	   *server_name;
-	int			timeout_ms;
+	int			timeout_ms;		/* how long the broker may take to answer */
+	int			waited_ms;		/* what "did not answer within" tells */
+
+	void		(*release) (struct KafkaClient *client);
+	/* messages of a delivery report, which it need not free; NULL: none come */
+	void		(*delivered) (struct KafkaClient *client, rd_kafka_event_t *event);
+} KafkaClient;
+
+struct KafkaConsumer
+{
+	KafkaClient client;
 
 	int			nknown;			/* partition counts seen */
 	KnownTopic *known;
@@ -132,34 +176,71 @@ struct KafkaConsumer
 	rd_kafka_message_t *failure;	/* error event met behind records */
 };
 
+/* The first message that a producer was told of as lost. */
+typedef struct KafkaFailure
+{
+	rd_kafka_resp_err_t err;	/* NO_ERROR: all is well so far */
+	const KafkaTopic *topic;
+	int32		partition;
+	Size		size;			/* of key and value */
+	bool		maybe_written;	/* some message's fate is unknown */
+	int64		count;			/* how many were lost */
+	char		text[KAFKA_ERROR_TEXT];
+} KafkaFailure;
+
+struct KafkaProducer
+{
+	KafkaClient client;
+	KafkaPartitioner partitioner;
+	bool		wait_for_acks;
+	int			message_timeout_ms;
+
+	KafkaTopic *topic;			/* of the last message */
+	rd_kafka_headers_t *headers;	/* of a message on its way into the queue */
+	int64		produced;
+	int64		outstanding;	/* produced, and no report yet */
+	int			unserved;		/* produced since the events were looked at */
+	KafkaFailure failure;
+};
+
 /* client.c */
 extern int64 kafka_now_ms(void);
+extern void kafka_client_open(KafkaClient *client, const KafkaConfig *config, const KafkaHandleKey *key,
+							  const KafkaProducerSettings *settings);
+extern void kafka_client_close(KafkaClient *client, bool reusable);
 extern void kafka_handle_ref(KafkaHandle *handle);
 extern void kafka_handle_unref(KafkaHandle *handle);
 extern void kafka_drain_pipe(KafkaHandle *handle);
-extern void kafka_drain_events(KafkaHandle *handle);
+extern void kafka_drain_events(KafkaClient *client);
 extern bool kafka_thread_start(void *(*run) (void *), void *arg);
 
-/* consumer.c */
-extern void kafka_consumer_free_messages(KafkaConsumer *consumer);
-extern void kafka_unassign(KafkaConsumer *consumer, KafkaHandle *handle);
-
 /* call.c */
-extern KafkaJob *kafka_job_new(KafkaConsumer *consumer);
+extern KafkaJob *kafka_job_new(KafkaClient *client);
 extern void kafka_job_topic(KafkaJob *job, const char *topic);
-extern void kafka_job_run(KafkaConsumer *consumer);
-extern void kafka_job_end(KafkaConsumer *consumer);
+extern bool kafka_job_wait(KafkaClient *client, int64 timeout_ms, bool (*enough) (KafkaClient *client));
+extern void kafka_job_run(KafkaClient *client, int timeout_ms);
+extern void kafka_job_end(KafkaClient *client);
+extern bool kafka_job_out_of_time(KafkaJob *job);
+extern int	kafka_job_attempt_ms(KafkaJob *job, int64 begun);
+extern void kafka_job_pause(void);
 
 /* metadata.c */
 extern void kafka_check_partitions(KafkaConsumer *consumer, int n, const KafkaRange *ranges);
 
+/* producer.c */
+extern void kafka_topics_free(KafkaTopic *topics);
+extern void kafka_topic_forget_written(KafkaTopic *topic);
+
 /* properties.c */
-extern rd_kafka_conf_t *kafka_conf_build(const KafkaConfig *config, int queue_kb);
+extern rd_kafka_conf_t *kafka_consumer_conf(const KafkaConfig *config, int queue_kb);
+extern rd_kafka_conf_t *kafka_producer_conf(const KafkaConfig *config, const KafkaProducerSettings *settings);
 
 /* errors.c */
-extern void kafka_raise(KafkaConsumer *consumer, rd_kafka_resp_err_t err, const char *topic,
+extern void kafka_raise(KafkaClient *client, rd_kafka_resp_err_t err, const char *topic,
 						int32 partition, int64 offset, const char *text) pg_attribute_noreturn();
-extern void kafka_raise_refused(const char *server_name, rd_kafka_resp_err_t err, const char *text) pg_attribute_noreturn();
+extern void kafka_raise_refused(KafkaClient *client, rd_kafka_resp_err_t err, const char *text) pg_attribute_noreturn();
+extern void kafka_raise_write(KafkaClient *client, rd_kafka_resp_err_t err, const char *topic,
+							  int32 partition, Size size, const char *text) pg_attribute_noreturn();
 extern bool kafka_error_refuses(rd_kafka_resp_err_t err);
 extern bool kafka_error_is_alert(rd_kafka_resp_err_t err, const char *text);
 extern bool kafka_error_passes(rd_kafka_resp_err_t err);

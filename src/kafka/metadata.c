@@ -20,10 +20,10 @@ remember_topic(KafkaConsumer *consumer, const char *topic, int partitions)
 		}
 	}
 	if (consumer->known == NULL)
-		consumer->known = MemoryContextAlloc(consumer->owner, sizeof(KnownTopic));
+		consumer->known = MemoryContextAlloc(consumer->client.owner, sizeof(KnownTopic));
 	else
 		consumer->known = repalloc(consumer->known, (consumer->nknown + 1) * sizeof(KnownTopic));
-	consumer->known[consumer->nknown].topic = MemoryContextStrdup(consumer->owner, topic);
+	consumer->known[consumer->nknown].topic = MemoryContextStrdup(consumer->client.owner, topic);
 	consumer->known[consumer->nknown].partitions = partitions;
 	consumer->nknown++;
 }
@@ -46,7 +46,7 @@ learn_topics(KafkaConsumer *consumer, KafkaJob *job)
 	for (int i = 0; i < job->ntopics; i++)
 	{
 		if (job->topic_err[i] != RD_KAFKA_RESP_ERR_NO_ERROR)
-			kafka_raise(consumer, job->topic_err[i], job->topics[i], -1, -1, NULL);
+			kafka_raise(&consumer->client, job->topic_err[i], job->topics[i], -1, -1, NULL);
 		remember_topic(consumer, job->topics[i], job->partitions[i]);
 	}
 }
@@ -62,7 +62,7 @@ check_ranges(KafkaConsumer *consumer, int n, const KafkaRange *ranges)
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_TABLE_NOT_FOUND),
 					 errmsg("partition %d of topic \"%s\" does not exist on Kafka server \"%s\"",
-							ranges[i].partition, ranges[i].topic, consumer->server_name),
+							ranges[i].partition, ranges[i].topic, consumer->client.server_name),
 					 errdetail_plural("The topic has %d partition.", "The topic has %d partitions.",
 									  partitions, partitions)));
 	}
@@ -79,15 +79,15 @@ kafka_check_partitions(KafkaConsumer *consumer, int n, const KafkaRange *ranges)
 		if (ranges[i].partition >= known_partitions(consumer, ranges[i].topic))
 		{
 			if (job == NULL)
-				job = kafka_job_new(consumer);
+				job = kafka_job_new(&consumer->client);
 			kafka_job_topic(job, ranges[i].topic);
 		}
 	}
 	if (job != NULL)
 	{
-		kafka_job_run(consumer);
+		kafka_job_run(&consumer->client, consumer->client.timeout_ms);
 		learn_topics(consumer, job);
-		kafka_job_end(consumer);
+		kafka_job_end(&consumer->client);
 	}
 	check_ranges(consumer, n, ranges);
 }
@@ -95,11 +95,11 @@ kafka_check_partitions(KafkaConsumer *consumer, int n, const KafkaRange *ranges)
 int
 kafka_partition_count(KafkaConsumer *consumer, const char *topic, bool missing_ok)
 {
-	KafkaJob   *job = kafka_job_new(consumer);
+	KafkaJob   *job = kafka_job_new(&consumer->client);
 	int			partitions;
 
 	kafka_job_topic(job, topic);
-	kafka_job_run(consumer);
+	kafka_job_run(&consumer->client, consumer->client.timeout_ms);
 	if (missing_ok && (job->topic_err[0] == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
 					   job->topic_err[0] == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC))
 		partitions = -1;
@@ -108,7 +108,7 @@ kafka_partition_count(KafkaConsumer *consumer, const char *topic, bool missing_o
 		learn_topics(consumer, job);
 		partitions = job->partitions[0];
 	}
-	kafka_job_end(consumer);
+	kafka_job_end(&consumer->client);
 	return partitions;
 }
 
@@ -138,7 +138,7 @@ find_offset(KafkaConsumer *consumer, rd_kafka_topic_partition_list_t *list, cons
 	rd_kafka_topic_partition_t *elem = rd_kafka_topic_partition_list_find(list, range->topic, range->partition);
 
 	if (elem->err != RD_KAFKA_RESP_ERR_NO_ERROR)
-		kafka_raise(consumer, elem->err, range->topic, range->partition, -1, NULL);
+		kafka_raise(&consumer->client, elem->err, range->topic, range->partition, -1, NULL);
 	return elem->offset;
 }
 
@@ -151,7 +151,7 @@ kafka_query_offsets(KafkaConsumer *consumer, int n, const KafkaRange *ranges, in
 
 	if (n == 0)
 		return;
-	job = kafka_job_new(consumer);
+	job = kafka_job_new(&consumer->client);
 	for (int i = 0; i < n; i++)
 		kafka_job_topic(job, ranges[i].topic);
 	/* the end first: nothing that expires in between can pass it */
@@ -160,7 +160,7 @@ kafka_query_offsets(KafkaConsumer *consumer, int n, const KafkaRange *ranges, in
 	if (low)
 		job->lists[i_low = job->nlists++] = offset_list(n, ranges, NULL, RD_KAFKA_OFFSET_BEGINNING);
 
-	kafka_job_run(consumer);
+	kafka_job_run(&consumer->client, consumer->client.timeout_ms);
 	learn_topics(consumer, job);
 	check_ranges(consumer, n, ranges);
 	for (int i = 0; i < n; i++)
@@ -172,7 +172,7 @@ kafka_query_offsets(KafkaConsumer *consumer, int n, const KafkaRange *ranges, in
 		if (low && end)
 			end[i] = Max(end[i], low[i]);
 	}
-	kafka_job_end(consumer);
+	kafka_job_end(&consumer->client);
 }
 
 void
@@ -182,14 +182,14 @@ kafka_offsets_for_times(KafkaConsumer *consumer, int n, const KafkaRange *ranges
 
 	if (n == 0)
 		return;
-	job = kafka_job_new(consumer);
+	job = kafka_job_new(&consumer->client);
 	for (int i = 0; i < n; i++)
 		kafka_job_topic(job, ranges[i].topic);
 	job->lists[job->nlists++] = offset_list(n, ranges, ms, 0);
 	/* where no message is as young as that, the answer is -1: take the end */
 	job->lists[job->nlists++] = offset_list(n, ranges, NULL, RD_KAFKA_OFFSET_END);
 
-	kafka_job_run(consumer);
+	kafka_job_run(&consumer->client, consumer->client.timeout_ms);
 	learn_topics(consumer, job);
 	check_ranges(consumer, n, ranges);
 	for (int i = 0; i < n; i++)
@@ -198,7 +198,7 @@ kafka_offsets_for_times(KafkaConsumer *consumer, int n, const KafkaRange *ranges
 		if (offsets[i] < 0)
 			offsets[i] = find_offset(consumer, job->lists[1], &ranges[i]);
 	}
-	kafka_job_end(consumer);
+	kafka_job_end(&consumer->client);
 }
 
 static int
@@ -210,12 +210,12 @@ compare_names(const void *a, const void *b)
 char **
 kafka_list_topics(KafkaConsumer *consumer, int *ntopics)
 {
-	KafkaJob   *job = kafka_job_new(consumer);
+	KafkaJob   *job = kafka_job_new(&consumer->client);
 	char	  **names;
 	int			n = 0;
 
 	job->all_topics = true;
-	kafka_job_run(consumer);
+	kafka_job_run(&consumer->client, consumer->client.timeout_ms);
 	names = palloc((job->metadata->topic_cnt + 1) * sizeof(char *));
 	for (int i = 0; i < job->metadata->topic_cnt; i++)
 	{
@@ -225,7 +225,7 @@ kafka_list_topics(KafkaConsumer *consumer, int *ntopics)
 		if (strncmp(name, "__", 2) != 0)
 			names[n++] = pstrdup(name);
 	}
-	kafka_job_end(consumer);
+	kafka_job_end(&consumer->client);
 	qsort(names, n, sizeof(char *), compare_names);
 	*ntopics = n;
 	return names;

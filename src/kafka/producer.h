@@ -4,6 +4,12 @@
  *
  * The rules of kafka.h hold here too: calls that can only block run in a helper
  * thread or are sliced, every wait is interruptible, nothing outlives an ERROR.
+ * That includes messages: what is queued and not acknowledged when a producer is
+ * released is purged, never sent later.  (What is on its way to the broker at
+ * that moment may arrive.)
+ *
+ * After an ERROR of one of these functions a producer can be released and
+ * nothing else.
  */
 #ifndef UK_PRODUCER_H
 #define UK_PRODUCER_H
@@ -12,7 +18,10 @@
 
 typedef struct KafkaProducer KafkaProducer;
 
-/* One message to send.  NULL key or value = Kafka null; bytes are copied. */
+/*
+ * One message to send.  NULL key or value = Kafka null, a non-NULL pointer with
+ * length 0 = zero bytes; everything is copied.
+ */
 typedef struct KafkaOutRecord
 {
 	const char *topic;
@@ -26,49 +35,78 @@ typedef struct KafkaOutRecord
 	const KafkaHeader *headers;
 } KafkaOutRecord;
 
+/* All of them choose one random partition per flush for messages without key. */
 typedef enum KafkaPartitioner
 {
-	KAFKA_PARTITIONER_DEFAULT,	/* Java's: murmur2 of the key bytes; null key: random, sticky */
-	KAFKA_PARTITIONER_CONSISTENT,	/* librdkafka's CRC32 */
-	KAFKA_PARTITIONER_FNV1A,
-	KAFKA_PARTITIONER_RANDOM
+	KAFKA_PARTITIONER_DEFAULT,	/* Java's: murmur2 of the key bytes */
+	KAFKA_PARTITIONER_CONSISTENT,	/* librdkafka's: CRC32 */
+	KAFKA_PARTITIONER_FNV1A,	/* Sarama's */
+	KAFKA_PARTITIONER_RANDOM	/* another one for each message */
 } KafkaPartitioner;
 
-/* Partition that the partitioner picks for a non-null key; pure arithmetic. */
+/*
+ * Partition that the partitioner picks for a non-null key; pure arithmetic.  -1
+ * for KAFKA_PARTITIONER_RANDOM, which picks none.
+ */
 extern int32 kafka_partition_of(KafkaPartitioner partitioner, const char *key, Size key_len, int32 npartitions);
 
 typedef struct KafkaProducerSettings
 {
 	KafkaPartitioner partitioner;
-	bool		wait_for_acks;	/* false: acks=0-like 'none' */
-	int			message_timeout_ms; /* below the commit timeout */
+	bool		wait_for_acks;	/* false: nobody will know what became of it */
+	int			message_timeout_ms; /* a message that is not acknowledged by then
+									 * is lost; below the commit timeout */
 	const char *transactional_id;	/* NULL: idempotent, not transactional */
-	int			transaction_timeout_ms;
+	int			transaction_timeout_ms; /* the broker aborts what is open longer */
 } KafkaProducerSettings;
 
-/* As kafka_consumer_acquire: pooled per backend, owned by a memory context. */
+/*
+ * As kafka_consumer_acquire: pooled per backend, owned by a memory context.
+ * (Transactional ones are not pooled: keep them.)  Where wait_for_acks is
+ * false the pooled client goes on sending after the release, and for a moment
+ * at the end of the process.
+ */
 extern KafkaProducer *kafka_producer_acquire(const KafkaConfig *config, const KafkaProducerSettings *settings,
 											 MemoryContext owner);
 extern void kafka_producer_release(KafkaProducer *producer);
 
 /*
- * Queue a message.  Waits, interruptibly, while the client's queue is full.  ERROR
- * at once for what the client itself refuses (too large: 54000, unknown topic
- * or partition: HV00R), naming topic and size.
+ * Number of partitions of a topic, asked for once a minute; ERRORs as
+ * kafka_partition_count().
  */
-extern void kafka_produce(KafkaProducer *producer, const KafkaOutRecord *record);
+extern int	kafka_producer_partitions(KafkaProducer *producer, const char *topic);
+
+/* ERROR HV00R if a topic does not have this partition, as kafka_produce() would raise it. */
+extern void kafka_producer_check_partition(KafkaProducer *producer, const char *topic, int32 partition);
+
+/*
+ * Queue a message and return its partition.  Waits, interruptibly, while the
+ * client's queue is full.  ERROR at once for what the client itself refuses (too
+ * large: 54000, unknown topic or partition: HV00R, a time that cannot be
+ * written: 22008), and for what was reported of earlier messages, as in
+ * kafka_producer_flush.
+ */
+extern int32 kafka_produce(KafkaProducer *producer, const KafkaOutRecord *record);
 
 /*
  * Wait until everything queued is acknowledged, at most timeout_ms.  ERROR of the
  * right class with what Kafka said (too large 54000, not authorized 42501, topic
- * missing HV00R, timed out 08006); what is not acknowledged by then is purged.
+ * missing HV00R, timestamp refused 22008, not acknowledged in time 08006).
+ * Without wait_for_acks it returns at once.
  */
 extern void kafka_producer_flush(KafkaProducer *producer, long timeout_ms);
 
-/* Forget everything queued and not sent; for aborts.  Never raises. */
+/*
+ * Give up everything queued and not acknowledged; for aborts, when the release
+ * comes later.  Never raises.
+ */
 extern void kafka_producer_purge(KafkaProducer *producer);
 
-/* Offsets of the acknowledged messages since the last call, the last one per partition. */
+/*
+ * Offsets of the acknowledged messages since the last call, the last one per
+ * partition; palloc'd.  With a transactional producer they are there before the
+ * commit.
+ */
 typedef struct KafkaWritten
 {
 	const char *topic;
@@ -79,8 +117,14 @@ extern int	kafka_producer_written(KafkaProducer *producer, KafkaWritten **writte
 
 /*
  * Kafka transactions of a producer with a transactional_id.  begin initializes it
- * the first time (fencing an older one of the same id).  commit stores 'offsets'
- * (topic, partition, next offset) of 'group' in the same transaction, when given.
+ * the first time, which aborts what an older producer of the same id left open
+ * and fences it.  commit flushes, and stores 'offsets' (topic, partition, next
+ * offset) of 'group' in the same transaction, when given.  All wait at most
+ * timeout_ms.
+ * ERROR 40001 when another producer has taken the id, 08006 when the broker does
+ * not answer, 08007 when it is not known whether a commit took place: the next
+ * begin, of a new producer of this id, settles that.  A transaction that is open
+ * when its producer is released is aborted in the background.
  */
 extern void kafka_transaction_begin(KafkaProducer *producer, long timeout_ms);
 extern void kafka_transaction_commit(KafkaProducer *producer, const char *group, int noffsets,

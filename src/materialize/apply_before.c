@@ -156,8 +156,10 @@ kept_context(Applier *applier, int32 partition)
 {
 	MemoryContext *context;
 
-	if (!applier->has_last || applier->last.partition != partition)
+	/* those of other partitions stay as they are: origins point there */
+	if (applier->kept_partition != partition)
 		applier->kept[0] = applier->kept[1] = NULL;
+	applier->kept_partition = partition;
 	applier->kept_last = !applier->kept_last;
 	context = &applier->kept[applier->kept_last];
 	if (*context)

@@ -68,7 +68,8 @@ struct Applier
 	Change		last;			/* last change, complete */
 	bool		has_last;
 	Change		completed;		/* of apply_complete */
-	MemoryContext kept[2];		/* values that changes took over, in turn */
+	MemoryContext kept[2];		/* values that changes took over, in turn; */
+	int32		kept_partition; /* those of this partition */
 	bool		kept_last;		/* index of the last one */
 	bool		warned;			/* of a value that there is nothing to take for */
 	RowSource	winner;			/* with current_by_event_time: row of the top */

@@ -11,6 +11,7 @@
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "fdw/options.h"
+#include "fdw/written.h"
 #include "fmgr.h"
 #include "kafka/kafka.h"
 #include "materialize/catalog.h"
@@ -30,6 +31,7 @@
 #include "utils/wait_event.h"
 
 PG_FUNCTION_INFO_V1(upsert_kafka_wait_for);
+PG_FUNCTION_INFO_V1(upsert_kafka_wait_for_bookmark);
 
 #define WAIT_POLL_MS		200 /* between looks at locks and states; also on a standby */
 #define MAX_BLOCKERS		64	/* sessions looked at for a cycle of waits */
@@ -276,18 +278,44 @@ wait_until_reached(const WaitTarget *wait, int64 timeout_ms)
 	MemoryContextDelete(context);
 }
 
-Datum
-upsert_kafka_wait_for(PG_FUNCTION_ARGS)
+/* The ends that a bookmark names in the table's topic; NULL: it is no bookmark. */
+static WaitTarget *
+ends_of_bookmark(const MaintainedTable *table, const char *bookmark)
 {
-	Oid			target;
-	int64		timeout_ms;
+	WaitTarget *result = palloc0(sizeof(WaitTarget));
+	BookmarkEntry *entries;
+	Relation	rel;
+	int			n;
+	bool		numbers = true;
+
+	if (!bookmark_parse(bookmark, &n, &entries))
+		return NULL;
+	rel = table_open(table->source, AccessShareLock);
+	result->target = table->target;
+	result->topic = topic_table_get(rel)->topic;
+	table_close(rel, NoLock);
+	for (int i = 0; i < n; i++)
+	{
+		numbers = numbers && strspn(entries[i].topic, "0123456789") == strlen(entries[i].topic);
+		if (strcmp(entries[i].topic, result->topic) == 0)
+			result->n = Max(result->n, entries[i].partition + 1);
+	}
+	/* 00:00:05 has the form of a bookmark, too */
+	if (result->n == 0 && numbers)
+		return NULL;
+	result->low = palloc0(sizeof(int64) * Max(result->n, 1));
+	result->end = palloc0(sizeof(int64) * Max(result->n, 1));
+	for (int i = 0; i < n; i++)
+		if (strcmp(entries[i].topic, result->topic) == 0)
+			result->end[entries[i].partition] = Max(result->end[entries[i].partition], entries[i].next_offset);
+	return result;
+}
+
+static MaintainedTable *
+table_to_wait_for(Oid target)
+{
 	MaintainedTable *table;
 	AclResult	acl;
-
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	target = PG_GETARG_OID(0);
-	timeout_ms = timeout_of(PG_ARGISNULL(1) ? NULL : PG_GETARG_INTERVAL_P(1));
 
 	if (IsolationUsesXactSnapshot())
 		ereport(ERROR,
@@ -305,7 +333,59 @@ upsert_kafka_wait_for(PG_FUNCTION_ARGS)
 	/* a copy must not even ask Kafka */
 	if (table->foreign_copy || table->state == TABLE_RESTORED)
 		table_state_error(table);
+	return table;
+}
 
-	wait_until_reached(ends_take(table), timeout_ms);
+Datum
+upsert_kafka_wait_for(PG_FUNCTION_ARGS)
+{
+	int64		timeout_ms;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	timeout_ms = timeout_of(PG_ARGISNULL(1) ? NULL : PG_GETARG_INTERVAL_P(1));
+	wait_until_reached(ends_take(table_to_wait_for(PG_GETARG_OID(0))), timeout_ms);
+	PG_RETURN_BOOL(true);
+}
+
+/*
+ * wait_for(target, bookmark, timeout).  An untyped literal as second argument ends up
+ * here: wait_for(t, '5 s') is the other function's.  Without a bookmark the whole
+ * topic is waited for.
+ */
+Datum
+upsert_kafka_wait_for_bookmark(PG_FUNCTION_ARGS)
+{
+	MaintainedTable *table;
+	WaitTarget *wait;
+	Interval   *timeout = PG_ARGISNULL(2) ? NULL : PG_GETARG_INTERVAL_P(2);
+	char	   *bookmark;
+	int64		timeout_ms;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	timeout_ms = timeout_of(timeout);
+	table = table_to_wait_for(PG_GETARG_OID(0));
+	if (PG_ARGISNULL(1))
+		wait = ends_take(table);
+	else
+	{
+		bookmark = text_to_cstring(PG_GETARG_TEXT_PP(1));
+		wait = ends_of_bookmark(table, bookmark);
+		if (wait == NULL && (timeout != NULL || strchr("0123456789+-@P ", bookmark[0]) == NULL ||
+							 bookmark[0] == '\0'))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("invalid bookmark: \"%s\"", bookmark),
+					 errhint("It is what upsert_kafka.last_written() has returned: topic:partition:next_offset,..")));
+		if (wait == NULL)
+		{
+			timeout_ms = timeout_of(DatumGetIntervalP(DirectFunctionCall3(interval_in, CStringGetDatum(bookmark),
+																		  ObjectIdGetDatum(InvalidOid),
+																		  Int32GetDatum(-1))));
+			wait = ends_take(table);
+		}
+	}
+	wait_until_reached(wait, timeout_ms);
 	PG_RETURN_BOOL(true);
 }

@@ -1,32 +1,37 @@
 /*
- * layout.c
- *	  Columns of the key and of the value, in order: shared by decoding and encoding.
+ * columns.c
+ *	  Columns of a foreign table -> fields of its messages, as Flink has them.
  *
- * Knows tables, but no formats beyond whether they take one column only.
+ * Knows of formats only whether they hold more than one column.
  */
 #include "postgres.h"
 
-#include "changelog/layout.h"
+#include "changelog/columns.h"
 
-FormatColumn
-layout_column(const TopicColumn *column)
+void
+format_column_init(FormatColumn *result, const TopicColumn *column)
 {
-	FormatColumn result = {0};
-
-	result.index = column->attnum - 1;
-	result.field = column->field;
-	result.column = column->name;
-	result.type = column->type;
-	result.typmod = column->typmod;
-	result.collation = column->collation;
-	result.is_metadata = column->metadata == META_FORMAT;
-	result.not_null = column->not_null;
-	return result;
+	memset(result, 0, sizeof(*result));
+	result->index = column->attnum - 1;
+	result->field = column->field;
+	result->column = column->name;
+	result->type = column->type;
+	result->typmod = column->typmod;
+	result->collation = column->collation;
+	result->is_metadata = column->metadata == META_FORMAT;
+	result->not_null = column->not_null;
 }
 
-/* The key's columns in the order of its fields */
+static void
+add_field(FormatColumn *fields, int *n, const TopicColumn *column)
+{
+	format_column_init(&fields[*n], column);
+	fields[*n].position = *n;
+	(*n)++;
+}
+
 int
-layout_key(const TopicTable *table, FormatColumn *columns)
+topic_key_fields(const TopicTable *table, FormatColumn *fields)
 {
 	int			n = 0;
 	ListCell   *lc;
@@ -34,7 +39,7 @@ layout_key(const TopicTable *table, FormatColumn *columns)
 	if (table->key_fields == NIL)
 	{
 		for (int i = 0; i < table->nkeys; i++)
-			columns[n++] = layout_column(&table->columns[table->keys[i] - 1]);
+			add_field(fields, &n, &table->columns[table->keys[i] - 1]);
 		return n;
 	}
 	foreach(lc, table->key_fields)
@@ -45,7 +50,7 @@ layout_key(const TopicTable *table, FormatColumn *columns)
 
 			if (strcmp(column->name, (const char *) lfirst(lc)) == 0)
 			{
-				columns[n++] = layout_column(column);
+				add_field(fields, &n, column);
 				break;
 			}
 		}
@@ -54,7 +59,7 @@ layout_key(const TopicTable *table, FormatColumn *columns)
 }
 
 int
-layout_value(const TopicTable *table, FormatColumn *columns)
+topic_value_fields(const TopicTable *table, FormatColumn *fields)
 {
 	bool		single = table->value_format->single_column;
 	int			nothers = 0;
@@ -76,7 +81,7 @@ layout_value(const TopicTable *table, FormatColumn *columns)
 		/* a format of one column takes the key only where there is nothing else */
 		if (column->is_key && (!table->value_has_key || (single && nothers > 0)))
 			continue;
-		columns[n++] = layout_column(column);
+		add_field(fields, &n, column);
 	}
 	return n;
 }

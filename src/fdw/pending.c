@@ -1,0 +1,443 @@
+/*
+ * pending.c
+ *	  The buffer of messages that a transaction has written and not sent: one log
+ *	  in the order of the statements.  Knows subtransactions; who sends is commit.c.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "compat.h"
+#include "fdw/pending_internal.h"
+#include "fdw/spill_log.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+/* Bytes of records read back at once */
+#define READ_BYTES		(1024 * 1024)
+
+/* Where the log stood when a subtransaction queued its first record. */
+typedef struct PendingSavepoint
+{
+	int			level;
+	int64		position;
+} PendingSavepoint;
+
+/* In TopTransactionContext; NULL: the transaction has written nothing. */
+typedef struct Pending
+{
+	MemoryContext cxt;
+	SpillLog   *log;
+	int			ntargets;
+	int			max_targets;
+	PendingTarget **targets;
+	PendingTarget *last_target;
+	int			nsavepoints;	/* by level, ascending */
+	int			max_savepoints;
+	PendingSavepoint *savepoints;
+} Pending;
+
+static Pending *pending;
+
+/* What stands in front of a record's bytes; copied in and out, so never aligned. */
+typedef struct PendingHead
+{
+	int64		timestamp;
+	int64		queued_at;
+	int32		target;
+	int32		partition;
+	int32		key_len;		/* -1: null */
+	int32		value_len;		/* -1: null */
+	int32		headers_len;
+	int32		nheaders;
+} PendingHead;
+
+struct PendingReader
+{
+	MemoryContext cxt;
+	MemoryContext batch_cxt;
+	Oid			serverid;
+	const char *topic;
+	int64		position;
+	int64		end;
+};
+
+static void
+pending_create(void)
+{
+	MemoryContext cxt = AllocSetContextCreate(TopTransactionContext, "pending writes", ALLOCSET_SMALL_SIZES);
+	Pending    *created = MemoryContextAllocZero(cxt, sizeof(Pending));
+
+	commit_register();
+	created->cxt = cxt;
+	created->log = spill_log_create(cxt, TopTransactionResourceOwner, work_mem * (Size) 1024);
+	pending = created;
+}
+
+static bool
+target_fits(const PendingTarget *target, const TopicTable *table, Oid userid)
+{
+	return target->serverid == table->serverid && target->userid == userid &&
+		target->partitioner == table->partitioner && target->delivery == table->delivery &&
+		target->window_rows == table->window_rows && target->window_ms == table->window_ms &&
+		strcmp(target->topic, table->topic) == 0;
+}
+
+static PendingTarget *
+target_of(const TopicTable *table, Oid userid)
+{
+	PendingTarget *target = pending->last_target;
+	MemoryContext old;
+
+	if (target != NULL && target_fits(target, table, userid))
+		return target;
+	for (int i = 0; i < pending->ntargets; i++)
+	{
+		if (target_fits(pending->targets[i], table, userid))
+			return pending->last_target = pending->targets[i];
+	}
+
+	old = MemoryContextSwitchTo(pending->cxt);
+	if (pending->ntargets == pending->max_targets)
+	{
+		int			max = Max(8, pending->max_targets * 2);
+
+		if (pending->targets == NULL)
+			pending->targets = palloc(sizeof(PendingTarget *) * max);
+		else
+			pending->targets = repalloc(pending->targets, sizeof(PendingTarget *) * max);
+		pending->max_targets = max;
+	}
+	target = palloc0(sizeof(PendingTarget));
+	target->index = pending->ntargets;
+	target->serverid = table->serverid;
+	target->userid = userid;
+	target->topic = pstrdup(table->topic);
+	target->partitioner = table->partitioner;
+	target->delivery = table->delivery;
+	target->window_rows = table->window_rows;
+	target->window_ms = table->window_ms;
+	/* as it is now: the server may be altered or dropped before the commit */
+	target->config = kafka_config_get(table->serverid, userid);
+	target->first = -1;
+	target->max_partition = -1;
+	pending->targets[pending->ntargets++] = target;
+	MemoryContextSwitchTo(old);
+	return pending->last_target = target;
+}
+
+/* The first record of a subtransaction: remember where to cut. */
+static void
+note_savepoint(int64 position)
+{
+	int			level = GetCurrentTransactionNestLevel();
+	PendingSavepoint *savepoint;
+
+	if (level <= 1 ||
+		(pending->nsavepoints > 0 && pending->savepoints[pending->nsavepoints - 1].level >= level))
+		return;
+	if (pending->nsavepoints == pending->max_savepoints)
+	{
+		int			max = Max(8, pending->max_savepoints * 2);
+
+		if (pending->savepoints == NULL)
+			pending->savepoints = MemoryContextAlloc(pending->cxt, sizeof(PendingSavepoint) * max);
+		else
+			pending->savepoints = repalloc(pending->savepoints, sizeof(PendingSavepoint) * max);
+		pending->max_savepoints = max;
+	}
+	savepoint = &pending->savepoints[pending->nsavepoints++];
+	savepoint->level = level;
+	savepoint->position = position;
+}
+
+static inline char *
+put_bytes(char *p, const void *bytes, Size len)
+{
+	if (len > 0)
+		memcpy(p, bytes, len);
+	return p + len;
+}
+
+void
+pending_add(const TopicTable *table, Oid userid, const KafkaOutRecord *record)
+{
+	PendingTarget *target;
+	PendingHead head;
+	Size		headers_len = 0;
+	Size		total;
+	int64		position;
+	char	   *p;
+
+	if (pending == NULL)
+		pending_create();
+	target = target_of(table, userid);
+	for (int i = 0; i < record->nheaders; i++)
+	{
+		headers_len += strlen(record->headers[i].name) + 1 + sizeof(int32);
+		if (record->headers[i].value != NULL)
+			headers_len += record->headers[i].value_len;
+	}
+	total = sizeof(head) + headers_len;
+	if (record->key != NULL)
+		total += record->key_len;
+	if (record->value != NULL)
+		total += record->value_len;
+	if (!AllocSizeIsValid(total))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("message for topic \"%s\" is too large", record->topic),
+				 errdetail("It has %zu bytes.", total)));
+
+	head.timestamp = record->timestamp;
+	head.queued_at = target->window_rows > 0 ? GetCurrentTimestamp() : 0;
+	head.target = target->index;
+	head.partition = record->partition;
+	head.key_len = record->key != NULL ? (int32) record->key_len : -1;
+	head.value_len = record->value != NULL ? (int32) record->value_len : -1;
+	head.headers_len = (int32) headers_len;
+	head.nheaders = record->nheaders;
+
+	note_savepoint(spill_log_end(pending->log));
+	p = spill_log_append(pending->log, total, &position);
+	p = put_bytes(p, &head, sizeof(head));
+	if (head.key_len > 0)
+		p = put_bytes(p, record->key, head.key_len);
+	if (head.value_len > 0)
+		p = put_bytes(p, record->value, head.value_len);
+	for (int i = 0; i < record->nheaders; i++)
+	{
+		const KafkaHeader *header = &record->headers[i];
+		int32		len = header->value != NULL ? (int32) header->value_len : -1;
+
+		p = put_bytes(p, header->name, strlen(header->name) + 1);
+		p = put_bytes(p, &len, sizeof(len));
+		if (len > 0)
+			p = put_bytes(p, header->value, len);
+	}
+	if (target->first < 0)
+		target->first = position;
+	target->max_partition = Max(target->max_partition, record->partition);
+}
+
+PendingTarget *
+pending_target(int index)
+{
+	return pending != NULL && index < pending->ntargets ? pending->targets[index] : NULL;
+}
+
+bool
+pending_fetch(int64 *position, int64 end, PendingRecord *record)
+{
+	PendingHead head;
+	KafkaOutRecord *out = &record->out;
+	KafkaHeader *headers;
+	Size		len;
+	char	   *p;
+
+	if (*position >= end)
+		return false;
+	spill_log_read(pending->log, *position, &head, sizeof(head));
+	len = Max(head.key_len, 0) + (Size) Max(head.value_len, 0) + head.headers_len;
+	/* never empty: an empty key needs a place to point to */
+	p = palloc(len + 1);
+	spill_log_read(pending->log, *position + sizeof(head), p, len);
+	*position += sizeof(head) + len;
+
+	memset(record, 0, sizeof(PendingRecord));
+	record->bytes = p;
+	record->target = pending->targets[head.target];
+	record->queued_at = head.queued_at;
+	out->topic = record->target->topic;
+	out->partition = head.partition;
+	out->timestamp = head.timestamp;
+	if (head.key_len >= 0)
+	{
+		out->key = p;
+		out->key_len = head.key_len;
+		p += head.key_len;
+	}
+	if (head.value_len >= 0)
+	{
+		out->value = p;
+		out->value_len = head.value_len;
+		p += head.value_len;
+	}
+	if (head.nheaders == 0)
+		return true;
+
+	headers = palloc(sizeof(KafkaHeader) * head.nheaders);
+	for (int i = 0; i < head.nheaders; i++)
+	{
+		int32		value_len;
+
+		headers[i].name = p;
+		p += strlen(p) + 1;
+		memcpy(&value_len, p, sizeof(value_len));
+		p += sizeof(value_len);
+		headers[i].value = value_len < 0 ? NULL : p;
+		headers[i].value_len = Max(value_len, 0);
+		p += headers[i].value_len;
+	}
+	out->nheaders = head.nheaders;
+	out->headers = headers;
+	return true;
+}
+
+void
+pending_record_free(PendingRecord *record)
+{
+	pfree(record->bytes);
+	if (record->out.nheaders > 0)
+		pfree(unconstify(KafkaHeader *, record->out.headers));
+	record->bytes = NULL;
+}
+
+int64
+pending_mark(void)
+{
+	return pending != NULL ? spill_log_end(pending->log) : 0;
+}
+
+void
+pending_clear(void)
+{
+	Pending    *cleared = pending;
+
+	pending = NULL;
+	if (cleared == NULL)
+		return;
+	spill_log_free(cleared->log);
+	MemoryContextDelete(cleared->cxt);
+}
+
+void
+pending_forget(void)
+{
+	pending = NULL;
+}
+
+void
+pending_subabort(int level)
+{
+	bool		cut = false;
+	int64		position = 0;
+
+	if (pending == NULL)
+		return;
+	while (pending->nsavepoints > 0 && pending->savepoints[pending->nsavepoints - 1].level >= level)
+	{
+		position = pending->savepoints[--pending->nsavepoints].position;
+		cut = true;
+	}
+	if (!cut)
+		return;
+	spill_log_truncate(pending->log, position);
+	for (int i = 0; i < pending->ntargets; i++)
+		if (pending->targets[i]->first >= position)
+			pending->targets[i]->first = -1;
+}
+
+void
+pending_subcommit(int level)
+{
+	PendingSavepoint *last;
+
+	if (pending == NULL || pending->nsavepoints == 0)
+		return;
+	last = &pending->savepoints[pending->nsavepoints - 1];
+	if (last->level < level)
+		return;
+	/* the parent is undone from its own first record on, which may lie before */
+	if (level <= 2 ||
+		(pending->nsavepoints > 1 && pending->savepoints[pending->nsavepoints - 2].level == level - 1))
+		pending->nsavepoints--;
+	else
+		last->level = level - 1;
+}
+
+/* ---- reading it back ----------------------------------------------------- */
+
+static bool
+has_records(Oid serverid, const char *topic, int64 mark)
+{
+	for (int i = 0; pending != NULL && i < pending->ntargets; i++)
+	{
+		const PendingTarget *target = pending->targets[i];
+
+		if (target->first >= 0 && target->first < mark && target->serverid == serverid &&
+			strcmp(target->topic, topic) == 0)
+			return true;
+	}
+	return false;
+}
+
+PendingReader *
+pending_read_begin(Oid serverid, const char *topic, int64 mark)
+{
+	MemoryContext cxt;
+	PendingReader *reader;
+
+	if (!has_records(serverid, topic, mark))
+		return NULL;
+	cxt = AllocSetContextCreate(CurrentMemoryContext, "pending reader", ALLOCSET_SMALL_SIZES);
+	reader = MemoryContextAllocZero(cxt, sizeof(PendingReader));
+	reader->cxt = cxt;
+	reader->batch_cxt = AllocSetContextCreate(cxt, "pending records", ALLOCSET_DEFAULT_SIZES);
+	reader->serverid = serverid;
+	reader->topic = MemoryContextStrdup(cxt, topic);
+	reader->end = mark;
+	return reader;
+}
+
+int
+pending_read_next(PendingReader *reader, KafkaRecord *records, int max)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->batch_cxt);
+	Size		bytes = 0;
+	int			n = 0;
+
+	MemoryContextReset(reader->batch_cxt);
+	while (n < max && (n == 0 || bytes < READ_BYTES))
+	{
+		int64		position = reader->position;
+		PendingRecord pending_record;
+		const KafkaOutRecord *out = &pending_record.out;
+		KafkaRecord *record = &records[n];
+
+		CHECK_FOR_INTERRUPTS();
+		if (!pending_fetch(&reader->position, reader->end, &pending_record))
+			break;
+		bytes += out->key_len + out->value_len;
+		if (pending_record.target->serverid != reader->serverid ||
+			strcmp(out->topic, reader->topic) != 0)
+		{
+			if (n == 0)
+				MemoryContextReset(reader->batch_cxt);
+			continue;
+		}
+		memset(record, 0, sizeof(KafkaRecord));
+		record->topic = reader->topic;
+		record->partition = PENDING_PARTITION;
+		record->offset = PENDING_OFFSET + position;
+		record->timestamp = out->timestamp;
+		if (out->timestamp >= 0)
+			record->timestamp_type = KAFKA_TIMESTAMP_CREATE_TIME;
+		record->leader_epoch = out->partition;
+		record->key = out->key;
+		record->key_len = out->key_len;
+		record->value = out->value;
+		record->value_len = out->value_len;
+		record->headers = out->headers;
+		record->nheaders = out->nheaders;
+		n++;
+	}
+	MemoryContextSwitchTo(old);
+	return n;
+}
+
+void
+pending_read_end(PendingReader *reader)
+{
+	MemoryContextDelete(reader->cxt);
+}

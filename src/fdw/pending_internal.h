@@ -1,0 +1,58 @@
+/*
+ * pending_internal.h
+ *	  What the buffer of pending writes (pending.c) and its sender (commit.c) share.
+ */
+#ifndef UK_PENDING_INTERNAL_H
+#define UK_PENDING_INTERNAL_H
+
+#include "fdw/pending.h"
+
+/* Where messages go and how; each record names one of these by its index. */
+typedef struct PendingTarget
+{
+	int			index;
+	Oid			serverid;
+	Oid			userid;
+	const char *topic;
+	KafkaPartitioner partitioner;
+	DeliveryGuarantee delivery;
+	int			window_rows;	/* reduction: 0 = none */
+	int			window_ms;
+	KafkaConfig *config;
+	int64		first;			/* position of its first record, -1: none */
+	int32		max_partition;	/* named by a record, also by one that was undone; -1: none */
+} PendingTarget;
+
+/* One record, in CurrentMemoryContext. */
+typedef struct PendingRecord
+{
+	PendingTarget *target;
+	char	   *bytes;			/* key, value and headers, in one piece */
+	int64		queued_at;		/* TimestampTz; only where a window needs it */
+	KafkaOutRecord out;
+} PendingRecord;
+
+/* The target with this index; NULL behind the last one. */
+extern PendingTarget *pending_target(int index);
+
+/*
+ * The record at *position, which moves on; false at 'end'.
+ */
+extern bool pending_fetch(int64 *position, int64 end, PendingRecord *record);
+extern void pending_record_free(PendingRecord *record);
+
+/*
+ * Forget everything: clear frees memory and file, forget leaves them to the end of
+ * the transaction and never raises.
+ */
+extern void pending_clear(void);
+extern void pending_forget(void);
+
+/* Forget what was queued in subtransactions of this level and deeper, or hand it up. */
+extern void pending_subabort(int level);
+extern void pending_subcommit(int level);
+
+/* commit.c: see that the transaction's end is noticed. */
+extern void commit_register(void);
+
+#endif							/* UK_PENDING_INTERNAL_H */
