@@ -8,6 +8,7 @@
 #ifndef UK_AVRO_INPUT_H
 #define UK_AVRO_INPUT_H
 
+#include "compat.h"
 #include "format/avro_schema.h"
 #include "lib/stringinfo.h"
 
