@@ -118,8 +118,18 @@ SELECT d.* FROM upsert_kafka.encode(ROW('{"s": "q\"\u00e9", "f": 1.5, "b": null,
   upsert_kafka.decode(NULL::avro_nested, NULL, e.value) d;
 SELECT upsert_kafka.encode(ROW('{"s": 1, "f": 1.5, "l": []}', '{}', NULL, '{}')::avro_nested);
 SELECT upsert_kafka.encode(ROW('{"s": "x", "f": 1.5}', '{}', NULL, '{}')::avro_nested);
+SELECT upsert_kafka.encode(ROW('{"s": "x", "f": 1.5, "l": [], "more": 1}', '{}', NULL, '{}')::avro_nested);
 SELECT upsert_kafka.encode(ROW('{"s": "x", "f": 1.5, "l": [1.5]}', '{}', NULL, '{}')::avro_nested);
 SELECT upsert_kafka.encode(ROW('{"s": "x", "f": 1.5, "l": []}', '{}', NULL, '{1}')::avro_nested);
+
+-- a union's branch is the first that loses nothing of a JSON value, whatever comes first
+CREATE FOREIGN TABLE avro_union (v jsonb) SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro', value_avro_schema
+  '{"type": "record", "name": "U", "fields": [{"name": "v", "type": [{"type": "record", "name": "E", "fields": []}, "float", "int", {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}, "double", "null",
+     {"type": "record", "name": "F", "fields": [{"name": "a", "type": ["null", "string"]}]}, {"type": "map", "values": "long"}]}]}');
+SELECT given, encode(e.value, 'hex') AS bytes, back.v AS back FROM unnest(ARRAY['{}', '{"a": "x"}', '{"a": 1}', '7', '7.5', '70000.25', '3000000000', 'null']::jsonb[]) given, upsert_kafka.encode(ROW(given)::avro_union) e,
+  upsert_kafka.decode(NULL::avro_union, NULL, e.value) back;
+SELECT upsert_kafka.encode(ROW('{"a": true}')::avro_union);
+DROP FOREIGN TABLE avro_union;
 
 -- a schema that is no record is the value of the one column
 CREATE FOREIGN TABLE avro_scalar (k text OPTIONS (key 'true'), v int) SERVER avro_kafka

@@ -203,9 +203,69 @@ base64_bytes(const JsonbValue *value, int *len)
 	return *len < 0 ? NULL : bytes;
 }
 
-/* Does the value's kind suit the type?  What is in it shows later. */
+/* How well a value suits a branch of a union: they are asked in this order. */
+typedef enum JsonFit
+{
+	FIT_EXACTLY,				/* nothing of it would be lost */
+	FIT_DOUBLE,					/* a number that a double takes more or less */
+	FIT_FLOAT,
+	FIT_KIND					/* it is of that kind; what is in it shows later */
+} JsonFit;
+
 static bool
-json_fits(const AvroNode *node, const JsonbValue *value)
+number_fits(const AvroNode *node, Numeric number, JsonFit fit)
+{
+	Datum		datum = NumericGetDatum(number);
+	StringInfoData bytes;
+	Datum		least;
+	Datum		most;
+
+	if (fit == FIT_KIND)
+		return true;
+	if (node->type == AVRO_DOUBLE || node->type == AVRO_FLOAT)
+		return fit == (node->type == AVRO_DOUBLE ? FIT_DOUBLE : FIT_FLOAT);
+	if (node->logical == AVRO_DECIMAL)
+	{
+		initStringInfo(&bytes);
+		return decimal_bytes_append(&bytes, DatumGetCString(DirectFunctionCall1(numeric_out, datum)), node->precision, node->scale) &&
+			(node->type == AVRO_BYTES || bytes.len <= node->size);
+	}
+	if (!DatumGetBool(DirectFunctionCall2(numeric_eq, datum, DirectFunctionCall2(numeric_trunc, datum, Int32GetDatum(0)))))
+		return false;
+	least = NumericGetDatum(int64_to_numeric(node->type == AVRO_INT ? PG_INT32_MIN : PG_INT64_MIN));
+	most = NumericGetDatum(int64_to_numeric(node->type == AVRO_INT ? PG_INT32_MAX : PG_INT64_MAX));
+	return DatumGetBool(DirectFunctionCall2(numeric_ge, datum, least)) && DatumGetBool(DirectFunctionCall2(numeric_le, datum, most));
+}
+
+static bool json_fits(const AvroNode *node, const JsonbValue *value, JsonFit fit);
+
+/*
+ * Members and fields are the same, but for those that may be null.  Among several records
+ * the kinds of the members count, too; what is in those is not looked at.
+ */
+static bool
+object_fits(const AvroNode *node, JsonbContainer *object, JsonFit fit)
+{
+	int			nfound = 0;
+
+	for (int i = 0; i < node->n; i++)
+	{
+		JsonbValue	member;
+
+		if (getKeyJsonValueFromContainer(object, node->names[i], (int) strlen(node->names[i]), &member) != NULL)
+		{
+			nfound++;
+			if (fit != FIT_KIND && !json_fits(node->children[i], &member, FIT_KIND))
+				return false;
+		}
+		else if (!avro_takes_null(node->children[i]))
+			return false;
+	}
+	return nfound == JsonContainerSize(object);
+}
+
+static bool
+json_fits(const AvroNode *node, const JsonbValue *value, JsonFit fit)
 {
 	int			len;
 
@@ -214,7 +274,7 @@ json_fits(const AvroNode *node, const JsonbValue *value)
 		case AVRO_PLAIN:
 			break;
 		case AVRO_DECIMAL:
-			return value->type == jbvNumeric;
+			return value->type == jbvNumeric && number_fits(node, value->val.numeric, fit);
 		case AVRO_DURATION:
 		case AVRO_VARIABLE_DECIMAL:
 			return false;
@@ -231,7 +291,7 @@ json_fits(const AvroNode *node, const JsonbValue *value)
 		case AVRO_LONG:
 		case AVRO_FLOAT:
 		case AVRO_DOUBLE:
-			return value->type == jbvNumeric;
+			return value->type == jbvNumeric && number_fits(node, value->val.numeric, fit);
 		case AVRO_STRING:
 			return value->type == jbvString;
 		case AVRO_ENUM:
@@ -243,17 +303,33 @@ json_fits(const AvroNode *node, const JsonbValue *value)
 		case AVRO_ARRAY:
 			return is_array(value);
 		case AVRO_MAP:
-		case AVRO_RECORD:
 			return is_object(value);
+		case AVRO_RECORD:
+			return is_object(value) && object_fits(node, value->val.binary.data, fit);
 		case AVRO_UNION:
 			for (int i = 0; i < node->n; i++)
 			{
-				if (json_fits(node->children[i], value))
+				if (json_fits(node->children[i], value, FIT_KIND))
 					return true;
 			}
 			return false;
 	}
 	return false;
+}
+
+/* The branch for a value; -1: none */
+static int
+union_branch(const AvroNode *node, const JsonbValue *value)
+{
+	for (JsonFit fit = FIT_EXACTLY; fit <= FIT_FLOAT; fit++)
+	{
+		for (int i = 0; i < node->n; i++)
+		{
+			if (json_fits(node->children[i], value, fit))
+				return i;
+		}
+	}
+	return -1;
 }
 
 static void
@@ -390,9 +466,11 @@ static void
 put_json(StringInfo out, const AvroNode *node, JsonbValue *value)
 {
 	int			len;
+	int			branch;
 
 	check_stack_depth();
-	if (!json_fits(node, value))
+	branch = node->type == AVRO_UNION ? union_branch(node, value) : -1;
+	if (node->type == AVRO_UNION ? branch < 0 : !json_fits(node, value, FIT_KIND))
 	{
 		if (value->type == jbvNull)
 			avro_put_null(out, node);	/* which refuses it */
@@ -437,14 +515,8 @@ put_json(StringInfo out, const AvroNode *node, JsonbValue *value)
 			put_json_collection(out, node, value->val.binary.data);
 			break;
 		case AVRO_UNION:
-			for (int i = 0; i < node->n; i++)
-			{
-				if (!json_fits(node->children[i], value))
-					continue;
-				avro_put_long(out, i);
-				put_json(out, node->children[i], value);
-				break;
-			}
+			avro_put_long(out, branch);
+			put_json(out, node->children[branch], value);
 			break;
 		default:
 			put_json_number(out, node, value->val.numeric);

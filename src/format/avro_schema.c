@@ -92,6 +92,19 @@ avro_is_nullable(const AvroNode *node, int *branch)
 	return true;
 }
 
+bool
+avro_takes_null(const AvroNode *node)
+{
+	if (node->type == AVRO_NULL)
+		return true;
+	for (int i = 0; node->type == AVRO_UNION && i < node->n; i++)
+	{
+		if (node->children[i]->type == AVRO_NULL)
+			return true;
+	}
+	return false;
+}
+
 /* Remembers the first error; always NULL. */
 static void *
 bad(SchemaParser *parser, const char *format, const char *what)

@@ -73,4 +73,7 @@ extern const char *avro_type_name(const AvroNode *node);
 /* Is it a union of null and one other type?  *branch: index of the other. */
 extern bool avro_is_nullable(const AvroNode *node, int *branch);
 
+/* Is it null, or a union with it? */
+extern bool avro_takes_null(const AvroNode *node);
+
 #endif							/* UK_AVRO_SCHEMA_H */

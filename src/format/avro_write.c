@@ -109,20 +109,6 @@ new_writer(WriterKind kind, const AvroNode *node, Oid type)
 	return writer;
 }
 
-/* Can a null be written here? */
-static bool
-takes_null(const AvroNode *node)
-{
-	if (node->type == AVRO_NULL)
-		return true;
-	for (int i = 0; node->type == AVRO_UNION && i < node->n; i++)
-	{
-		if (node->children[i]->type == AVRO_NULL)
-			return true;
-	}
-	return false;
-}
-
 static AvroWriter *writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zone);
 
 /* The first branch that takes the type */
@@ -171,7 +157,7 @@ record_writer(const AvroNode *node, Oid type, const char *time_zone)
 				return NULL;
 			writer->places[i] = j;
 		}
-		if (writer->children[i] == NULL && !takes_null(node->children[i]))
+		if (writer->children[i] == NULL && !avro_takes_null(node->children[i]))
 			return NULL;
 	}
 	return writer;
@@ -363,7 +349,7 @@ avro_row_writer_create(const AvroNode *schema, int ncolumns, const FormatColumn 
 								format_type_with_typemod(columns[j].type, columns[j].typmod)),
 						 errdetail("The field is of type \"%s\".", avro_type_name(node))));
 		}
-		if (writer->writers[i] == NULL && !takes_null(node))
+		if (writer->writers[i] == NULL && !avro_takes_null(node))
 			ereport(ERROR,
 					(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
 					 errmsg("field \"%s\" of the Avro schema has no column and cannot be null", writer->root->names[i])));
