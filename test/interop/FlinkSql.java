@@ -24,6 +24,7 @@ public class FlinkSql {
         c.setString("taskmanager.memory.network.min", "16m");
         c.setString("taskmanager.memory.network.max", "16m");
         c.setString("taskmanager.memory.managed.size", "32m");
+        c.setString("execution.checkpointing.interval", "1s");     // exactly-once sinks commit with checkpoints
         c.setString("table.local-time-zone", "UTC");
         TableEnvironment flink = TableEnvironment.create(EnvironmentSettings.newInstance().inStreamingMode().withConfiguration(c).build());
         PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
