@@ -41,9 +41,10 @@ AS 'MODULE_PATHNAME', 'upsert_kafka_decode' LANGUAGE C STABLE ROWS 1;
 COMMENT ON FUNCTION decode(anyelement, bytea, bytea) IS
 	'rows that a message with this key and value (NULL = Kafka null) gives in a foreign table, named by a NULL of its row type';
 
-CREATE FUNCTION encode("row" anyelement, OUT key bytea, OUT value bytea) RETURNS record
+CREATE FUNCTION encode("row" anyelement, row_kind text DEFAULT '+I', OUT key bytea, OUT value bytea) RETURNS record
 AS 'MODULE_PATHNAME', 'upsert_kafka_encode' LANGUAGE C STABLE STRICT;
-COMMENT ON FUNCTION encode(anyelement) IS 'key and value (NULL = Kafka null) of the message that writes this row of a foreign table';
+COMMENT ON FUNCTION encode(anyelement, text) IS
+	'key and value (NULL = Kafka null) of the message that tells of this row of a foreign table: +I, +U, -U or -D';
 
 -- === history tables (src/history) ==============================================
 

@@ -1,3 +1,30 @@
+\set broker `echo "${BROKER:-127.0.0.1:9092}"`
+SET DateStyle = 'ISO';
+CREATE SERVER s1_kafka FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers :'broker');
+
+-- === scenario S1, the input: an append topic of CSV records ===
+-- The Flink way:
+--   CREATE TABLE input_topic ("valueKey" INT NOT NULL, "value" STRING, ts TIMESTAMP(3) METADATA FROM 'timestamp', WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
+--   WITH ('connector' = 'kafka', 'topic' = 'input_topic', 'format' = 'csv', 'scan.startup.mode' = 'earliest-offset', ..);
+-- The upsert_kafka way: the same columns by their place, and no watermark, since a query ends.
+\! test/kt create s1_input_topic --fresh
+\o |test/kt produce s1_input_topic -k ''
+\qecho '[ts=2022-01-13T14:05:12.1Z] 19,first'
+\qecho '[ts=2022-01-13T14:05:13.25Z] 7,"with a comma, and ""quotes"""'
+\qecho '[ts=2022-01-13T14:05:14Z] 19,'
+\qecho '[ts=2022-01-13T14:05:17.5Z] 19,""'
+\qecho '[ts=2022-01-13T14:05:18Z] 19,fourth'
+\qecho '[ts=2022-01-13T14:05:19.07Z] 19,fifth'
+\o
+CREATE FOREIGN TABLE input_topic (
+	"valueKey" int NOT NULL, value text, ts timestamp OPTIONS (metadata 'timestamp')
+) SERVER s1_kafka OPTIONS (connector 'kafka', topic 's1_input_topic', value_format 'csv', scan_startup_mode 'earliest-offset');
+SELECT *, value IS NULL AS is_null FROM input_topic ORDER BY ts;
+-- the count per key, with the time of its last change: what the query elsewhere keeps in the upsert topic
+SELECT "valueKey", count(*) AS "countNumber", max(ts) AS ts FROM input_topic GROUP BY 1 ORDER BY 1;
+-- columns that are not asked for are passed over
+SELECT count(*), count(value) FROM input_topic;
+
 -- === scenario S1, reading: an upsert topic as a table and as a changelog ===
 -- A query elsewhere counts messages per key and writes every change to an upsert topic; we read it back.
 --
@@ -6,9 +33,6 @@
 --   WITH ('connector' = 'upsert-kafka', 'topic' = 'versioned_topic', 'key.format' = 'json', 'value.format' = 'json', ..);
 --   SELECT * FROM versioned_topic;      -- a job that prints +I -U +U for ever
 -- The upsert_kafka way: the state is one foreign table, the changelog another (option changelog), and both end.
-\set broker `echo "${BROKER:-127.0.0.1:9092}"`
-SET DateStyle = 'ISO';
-CREATE SERVER s1_kafka FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers :'broker');
 \! test/kt create s1_versioned_topic --fresh
 \o |test/kt produce s1_versioned_topic
 \qecho '{"valueKey":19}|{"valueKey":19,"countNumber":1,"ts":"2022-01-13 14:05:12.1"}'
@@ -54,6 +78,7 @@ CREATE FOREIGN TABLE refused ("valueKey" int OPTIONS (key 'true'))
 SELECT valuekey FROM versioned_topic;
 SELECT "countNumbr" FROM versioned_changes WHERE kind = '+U';
 
-DROP FOREIGN TABLE versioned_topic, versioned_changes;
+DROP FOREIGN TABLE versioned_topic, versioned_changes, input_topic;
 DROP SERVER s1_kafka;
 \! test/kt delete s1_versioned_topic
+\! test/kt delete s1_input_topic

@@ -120,6 +120,9 @@ extern bool change_decode_value(ChangeDecoder *decoder, const KafkaRecord *recor
 /* "+I" "-U" "+U" "-D"; an upsert shows as "+I", the row that there is */
 extern const char *row_kind_text(RowKind kind);
 
+/* The inverse: ERROR 22023 for other texts. */
+extern RowKind row_kind_parse(const char *text);
+
 /*
  * ERROR in the house's form: primary text names column and foreign table, detail
  * topic, partition, offset and the cause, hint what to do next.

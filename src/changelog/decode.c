@@ -10,6 +10,7 @@
 
 #include "access/xact.h"
 #include "changelog/change.h"
+#include "changelog/columns.h"
 #include "changelog/metadata.h"
 #include "fdw/pending.h"
 #include "lib/stringinfo.h"
@@ -725,11 +726,26 @@ is_wanted(const Bitmapset *wanted, AttrNumber attnum)
 
 static Decoder *
 create_decoder(const TopicTable *table, const FormatRoutine *format, List *options, bool is_key,
-			   int ncolumns, const FormatColumn *columns)
+			   int ncolumns, FormatColumn *columns)
 {
 	DecoderSpec spec = {0};
+	FormatColumn *fields = palloc(sizeof(FormatColumn) * Max(table->natts, 1));
+	int		   *positions = palloc0(sizeof(int) * Max(table->natts, 1));
+	const char **keys = palloc(sizeof(char *) * Max(table->nkeys, 1));
 	Decoder    *decoder;
 
+	for (int i = 0; i < table->nkeys; i++)
+		keys[i] = table->columns[table->keys[i] - 1].field;
+	spec.nkeys = table->nkeys;
+	spec.keys = keys;
+
+	spec.nfields = is_key ? topic_key_fields(table, fields) : topic_value_fields(table, fields);
+	spec.fields = fields;
+	for (int i = 0; i < spec.nfields; i++)
+		positions[fields[i].index] = i;
+	for (int i = 0; i < ncolumns; i++)
+		columns[i].position = positions[columns[i].index];
+	pfree(positions);
 	spec.ncolumns = ncolumns;
 	spec.columns = columns;
 	spec.options = options;
@@ -738,23 +754,11 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	spec.upsert = table->upsert;
 	spec.connect = is_key && table->value_format->connect;
 	spec.time_zone = table->time_zone;
+	if (format->registry)
+		spec.registry = registry_access_get(table->serverid, table->userid);
 	decoder = format->create(&spec);
 	decoder->routine = format;
 	return decoder;
-}
-
-static void
-add_column(FormatColumn *columns, int *n, const TopicColumn *column)
-{
-	FormatColumn *result = &columns[(*n)++];
-
-	result->index = column->attnum - 1;
-	result->field = column->field;
-	result->column = column->name;
-	result->type = column->type;
-	result->typmod = column->typmod;
-	result->collation = column->collation;
-	result->is_metadata = column->metadata == META_FORMAT;
 }
 
 ChangeDecoder *
@@ -782,7 +786,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 		{
 			if (!table->upsert && !is_wanted(wanted, column->attnum))
 				continue;
-			add_column(keys, &nkeys, column);
+			format_column_init(&keys[nkeys++], column);
 			decoder->shared[decoder->nshared++] = i;
 		}
 		else if (!is_wanted(wanted, column->attnum))
@@ -798,7 +802,7 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 			decoder->shared[decoder->nshared++] = i;
 		}
 		else
-			add_column(values, &nvalues, column);
+			format_column_init(&values[nvalues++], column);
 	}
 
 	if (nkeys > 0)
@@ -806,10 +810,14 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 
 	if (nvalues > 0 || decoder->has_kinds)
 		decoder->value_use = VALUE_DECODED;
-	else if (table->upsert && table->value_options != NIL && !table->value_format->single_column)
+	else if (table->value_options != NIL && !table->value_format->single_column)
 		decoder->value_use = VALUE_MARKERS;
 	if (decoder->value_use != VALUE_UNUSED)
 		decoder->value = create_decoder(table, table->value_format, table->value_options, false, nvalues, values);
+	if (decoder->value && decoder->value->decides)
+		decoder->value_use = VALUE_DECODED;
+	else if (decoder->value_use == VALUE_MARKERS && !table->upsert)
+		decoder->value_use = VALUE_UNUSED;
 	return decoder;
 }
 

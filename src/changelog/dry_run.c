@@ -118,8 +118,23 @@ bytea_datum(const StringInfoData *bytes)
 	return PointerGetDatum(result);
 }
 
+/* What is to be told of a row: ERROR 22023 for what the table's messages cannot tell. */
+static RowKind
+row_kind_argument(const TopicTable *table, const char *text)
+{
+	RowKind		kind = row_kind_parse(text);
+
+	if (table->upsert ? kind == ROW_UPDATE_BEFORE : kind != ROW_INSERT && !table->value_format->changelog)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("no message of foreign table \"%s\" tells of row kind \"%s\"", table->name, text),
+				 table->upsert ? errhint("An update is told by its new row.") :
+				 errhint("Formats of change events do, such as debezium-json.")));
+	return kind;
+}
+
 /*
- * The key and value that INSERT or UPDATE would write for this row; SQL NULL is
+ * The key and value that INSERT, UPDATE or DELETE would write for this row; SQL NULL is
  * Kafka's null.
  */
 Datum
@@ -134,15 +149,25 @@ upsert_kafka_encode(PG_FUNCTION_ARGS)
 	bool	   *isnull;
 	StringInfoData bytes;
 	TupleDesc	desc;
+	RowKind		kind;
 	Datum		parts[2] = {0};
 	bool		nulls[2];
 
 	rel = table_open(argument_table(fcinfo, _("Give a row of the table: upsert_kafka.encode(ROW(1, 'a')::foreign_table).")),
 					 AccessShareLock);
 	table = topic_table_get(rel);
+	if ((table->key_format && table->key_format->registry) || table->value_format->registry)
+	{
+		/* registers the schema, so it is more than a look */
+		AclResult	acl = pg_class_aclcheck(table->relid, GetUserId(), ACL_INSERT);
+
+		if (acl != ACLCHECK_OK)
+			aclcheck_error(acl, OBJECT_FOREIGN_TABLE, table->name);
+	}
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
+	kind = row_kind_argument(table, text_to_cstring(PG_GETARG_TEXT_PP(1)));
 	row = PG_GETARG_HEAPTUPLEHEADER(0);
 	tuple.t_len = HeapTupleHeaderGetDatumLength(row);
 	ItemPointerSetInvalid(&tuple.t_self);
@@ -157,7 +182,8 @@ upsert_kafka_encode(PG_FUNCTION_ARGS)
 	if (!nulls[0])
 		parts[0] = bytea_datum(&bytes);
 	resetStringInfo(&bytes);
-	nulls[1] = !change_encode_value(encoder, values, isnull, &bytes);
+	nulls[1] = (table->upsert && kind == ROW_DELETE) ||
+		!change_encode_event(encoder, kind, values, isnull, &bytes);
 	if (!nulls[1])
 		parts[1] = bytea_datum(&bytes);
 

@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "changelog/columns.h"
 #include "changelog/encode.h"
 #include "miscadmin.h"
 
@@ -17,19 +18,6 @@ struct ChangeEncoder
 	const char *column;			/* being encoded, for errors */
 	bool		in_value;
 };
-
-static void
-add_column(FormatColumn *columns, int *n, const TopicColumn *column)
-{
-	FormatColumn *result = &columns[(*n)++];
-
-	result->index = column->attnum - 1;
-	result->field = column->field;
-	result->column = column->name;
-	result->type = column->type;
-	result->typmod = column->typmod;
-	result->collation = column->collation;
-}
 
 static Encoder *
 create_encoder(const TopicTable *table, const FormatRoutine *format, List *options, bool is_key,
@@ -46,66 +34,13 @@ create_encoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	spec.columns = columns;
 	spec.options = options;
 	spec.is_key = is_key;
+	spec.topic = table->topic;
+	spec.time_zone = table->time_zone;
+	if (format->registry)
+		spec.registry = registry_access_get(table->serverid, table->userid);
 	encoder = format->create_encoder(&spec);
 	encoder->routine = format;
 	return encoder;
-}
-
-/* The key's columns in the order of its fields */
-static int
-key_columns(const TopicTable *table, FormatColumn *columns)
-{
-	int			n = 0;
-	ListCell   *lc;
-
-	if (table->key_fields == NIL)
-	{
-		for (int i = 0; i < table->nkeys; i++)
-			add_column(columns, &n, &table->columns[table->keys[i] - 1]);
-		return n;
-	}
-	foreach(lc, table->key_fields)
-	{
-		for (int i = 0; i < table->nkeys; i++)
-		{
-			const TopicColumn *column = &table->columns[table->keys[i] - 1];
-
-			if (strcmp(column->name, (const char *) lfirst(lc)) == 0)
-			{
-				add_column(columns, &n, column);
-				break;
-			}
-		}
-	}
-	return n;
-}
-
-static int
-value_columns(const TopicTable *table, FormatColumn *columns)
-{
-	bool		single = table->value_format->single_column;
-	int			nothers = 0;
-	int			n = 0;
-
-	for (int i = 0; i < table->natts; i++)
-	{
-		const TopicColumn *column = &table->columns[i];
-
-		if (OidIsValid(column->type) && column->metadata == META_NONE && !column->is_key)
-			nothers++;
-	}
-	for (int i = 0; i < table->natts; i++)
-	{
-		const TopicColumn *column = &table->columns[i];
-
-		if (!OidIsValid(column->type) || column->metadata != META_NONE)
-			continue;
-		/* a format of one column takes the key only where there is nothing else */
-		if (column->is_key && (!table->value_has_key || (single && nothers > 0)))
-			continue;
-		add_column(columns, &n, column);
-	}
-	return n;
 }
 
 ChangeEncoder *
@@ -119,10 +54,10 @@ change_encoder_create(const TopicTable *table)
 	encoder->table = table;
 	if (table->nkeys > 0)
 	{
-		n = key_columns(table, keys);
+		n = topic_key_fields(table, keys);
 		encoder->key = create_encoder(table, table->key_format, table->key_options, true, n, keys);
 	}
-	n = value_columns(table, columns);
+	n = topic_value_fields(table, columns);
 	encoder->value = create_encoder(table, table->value_format, table->value_options, false, n, columns);
 	return encoder;
 }
@@ -242,5 +177,12 @@ change_encode_key(ChangeEncoder *encoder, const Datum *values, const bool *isnul
 bool
 change_encode_value(ChangeEncoder *encoder, const Datum *values, const bool *isnull, StringInfo value)
 {
+	return change_encode_event(encoder, ROW_INSERT, values, isnull, value);
+}
+
+bool
+change_encode_event(ChangeEncoder *encoder, RowKind kind, const Datum *values, const bool *isnull, StringInfo value)
+{
+	encoder->value->kind = kind;
 	return encode(encoder, encoder->value, values, isnull, value);
 }

@@ -31,4 +31,11 @@ extern ChangeEncoder *change_encoder_create(const TopicTable *table);
 extern bool change_encode_key(ChangeEncoder *encoder, const Datum *values, const bool *isnull, StringInfo key);
 extern bool change_encode_value(ChangeEncoder *encoder, const Datum *values, const bool *isnull, StringInfo value);
 
+/*
+ * The value that tells of this row in a table with a CDC format: an update is told by
+ * its old row (-U) and its new one (+U).  change_encode_value() tells of an insert.
+ */
+extern bool change_encode_event(ChangeEncoder *encoder, RowKind kind, const Datum *values, const bool *isnull,
+								StringInfo value);
+
 #endif							/* UK_ENCODE_H */

@@ -57,6 +57,23 @@ row_kind_text(RowKind kind)
 	return "";					/* keep compilers quiet */
 }
 
+RowKind
+row_kind_parse(const char *text)
+{
+	static const RowKind kinds[] = {ROW_INSERT, ROW_UPDATE_BEFORE, ROW_UPDATE_AFTER, ROW_DELETE};
+
+	for (int i = 0; i < lengthof(kinds); i++)
+	{
+		if (strcmp(text, row_kind_text(kinds[i])) == 0)
+			return kinds[i];
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("invalid row kind \"%s\"", text),
+			 errhint("Row kinds are +I, -U, +U and -D.")));
+	return ROW_INSERT;			/* not reached */
+}
+
 MetadataReader *
 metadata_reader_create(const TopicTable *table, const TopicColumn *column)
 {

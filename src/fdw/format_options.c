@@ -5,8 +5,10 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_collation.h"
 #include "fdw/option_list.h"
 #include "mb/pg_wchar.h"
+#include "regex/regex.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
@@ -19,6 +21,8 @@ named_format(const char *snake, bool *is_key, const char **option)
 {
 	const char *const *names = format_names();
 	const char *name = snake;
+	const FormatRoutine *format = NULL;
+	Size		longest = 0;
 
 	*is_key = strncmp(name, "key_", 4) == 0;
 	if (*is_key)
@@ -26,18 +30,20 @@ named_format(const char *snake, bool *is_key, const char **option)
 	else if (strncmp(name, "value_", 6) == 0)
 		name += 6;
 
+	/* avro_confluent_url is avro-confluent's: the longest name wins */
 	for (int i = 0; names[i]; i++)
 	{
 		char	   *prefix = option_snake_case(names[i]);
 		Size		len = strlen(prefix);
 
-		if (strncmp(name, prefix, len) == 0 && name[len] == '_')
+		if (len > longest && strncmp(name, prefix, len) == 0 && name[len] == '_')
 		{
+			longest = len;
 			*option = name + len + 1;
-			return format_lookup(names[i]);
+			format = format_lookup(names[i]);
 		}
 	}
-	return NULL;
+	return format;
 }
 
 bool
@@ -79,6 +85,55 @@ format_option_names(const char *snake)
 	return names;
 }
 
+static void
+check_regex(const FormatOptionRef *ref)
+{
+	int			len = (int) strlen(ref->value);
+	pg_wchar   *wide = palloc(sizeof(pg_wchar) * (len + 1));
+	regex_t		regex;
+	char		message[100];
+	int			result = pg_regcomp(&regex, wide, pg_mb2wchar_with_len(ref->value, wide, len), REG_ADVANCED, C_COLLATION_OID);
+
+	if (result != REG_OKAY)
+	{
+		pg_regerror(result, &regex, message, sizeof(message));
+		option_bad_value(ref->given, ref->value, psprintf(_("The value is a regular expression: %s."), message));
+	}
+	pg_regfree(&regex);
+	pfree(wide);
+}
+
+/* A byte of ASCII: as it is, or escaped as Flink's DDL may have it. */
+static char *
+character_value(const FormatOptionRef *ref)
+{
+	const char *value = ref->value;
+	char		c = '\0';
+
+	if (strlen(value) == 1)
+		c = value[0];
+	else if (value[0] == '\\' && strlen(value) == 2)
+	{
+		static const char escapes[] = "t\tn\nr\r\\\\\"\"''";
+
+		for (int i = 0; escapes[i]; i += 2)
+		{
+			if (escapes[i] == value[1])
+				c = escapes[i + 1];
+		}
+	}
+	else if (value[0] == '\\' && value[1] == 'u' && strlen(value) == 6 && strspn(value + 2, "0123456789abcdefABCDEF") == 4)
+	{
+		long		code = strtol(value + 2, NULL, 16);
+
+		if (code < 0x80)
+			c = (char) code;
+	}
+	if (c == '\0' || IS_HIGHBIT_SET(c))
+		option_bad_value(ref->given, value, _("The value is a single byte: a character of ASCII, or an escape like \\t or \\u0001."));
+	return psprintf("%c", c);
+}
+
 char *
 format_option_value(const FormatOptionRef *ref)
 {
@@ -95,11 +150,10 @@ format_option_value(const FormatOptionRef *ref)
 		return psprintf("%d", number);
 	}
 	if (strcmp(type, "char") == 0)
-	{
-		if (pg_mbstrlen(ref->value) != 1)
-			option_bad_value(ref->given, ref->value, _("The value is a single character."));
-	}
-	else if (strchr(type, '|'))
+		return character_value(ref);
+	if (strcmp(type, "regex") == 0)
+		check_regex(ref);
+	else if (strcmp(type, "text") != 0)
 	{
 		char	   *copy = pstrdup(type);
 		const char *words[32];

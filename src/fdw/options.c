@@ -780,6 +780,10 @@ table_options_parse(List *options, TopicTable *table)
 		else
 			table->value_options = lappend(table->value_options, def);
 	}
+	if (table->key_format && table->key_format->check_options)
+		table->key_format->check_options(table->key_options, true);
+	if (table->value_format->check_options)
+		table->value_format->check_options(table->value_options, false);
 }
 
 /* ------------------------------------------------------------------------

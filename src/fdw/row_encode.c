@@ -6,9 +6,11 @@
 #include "postgres.h"
 
 #include "access/sysattr.h"
+#include "changelog/change.h"
 #include "changelog/encode.h"
 #include "fdw/option_list.h"
 #include "fdw/row_encode.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 
 struct RowEncoder
@@ -20,6 +22,7 @@ struct RowEncoder
 	int			nmetadata;		/* columns that say something about the message */
 	const TopicColumn **metadata;
 	const TopicColumn *column;	/* being looked at, for errors */
+	RowKind		kind;			/* of the row at hand */
 	MemoryContext scratch;
 };
 
@@ -65,6 +68,7 @@ row_encode_start(RowEncoder *encoder, KafkaOutRecord *record)
 	record->topic = encoder->table->topic;
 	record->partition = -1;
 	record->timestamp = -1;
+	encoder->kind = ROW_INSERT;
 }
 
 static void
@@ -77,7 +81,7 @@ refuse_metadata(const TopicTable *table, const TopicColumn *column, const char *
 			 errhint("%s", hint)));
 }
 
-/* Timestamp, headers, partition. */
+/* Timestamp, headers, partition; the row kind where the format tells it. */
 static void
 write_metadata(RowEncoder *encoder, const Datum *values, const bool *isnull, KafkaOutRecord *record)
 {
@@ -108,6 +112,13 @@ write_metadata(RowEncoder *encoder, const Datum *values, const bool *isnull, Kaf
 									_("The option \"partitioner\" says how."));
 				record->partition = metadata_write_partition(column, value);
 				break;
+			case META_ROW_KIND:
+				if (table->value_format->changelog && !table->upsert)
+				{
+					encoder->kind = row_kind_parse(TextDatumGetCString(value));
+					break;
+				}
+				/* FALLTHROUGH */
 			default:
 				refuse_metadata(table, column,
 								psprintf(_("Metadata \"%s\" is what the topic says of a message."),
@@ -170,7 +181,7 @@ row_encode_value(RowEncoder *encoder, const Datum *values, const bool *isnull, K
 		PG_END_TRY();
 	}
 	resetStringInfo(&encoder->value_bytes);
-	if (change_encode_value(encoder->encoder, values, isnull, &encoder->value_bytes))
+	if (change_encode_event(encoder->encoder, encoder->kind, values, isnull, &encoder->value_bytes))
 	{
 		record->value = encoder->value_bytes.data;
 		record->value_len = encoder->value_bytes.len;

@@ -10,10 +10,9 @@
 
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
+#include "format/cdc_json.h"
 #include "format/connect.h"
 #include "format/formats.h"
-#include "format/json_value.h"
-#include "utils/builtins.h"
 
 /* Members of a message that are looked at; the wrapper's first. */
 typedef enum EventMember
@@ -70,65 +69,77 @@ static const FormatMetadata debezium_metadata[] = {
 };
 
 static const FormatOption debezium_options[] = {
-	{"nul_handling", "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"},
+	CDC_NUL_OPTION,
+	CDC_TRUNCATE_OPTION,
+	JSON_WRITE_OPTIONS,
 	{"time_unit", "s|ms|us|ns", "what numbers count in columns of dates and times, where no schema tells; dates count days"},
-	{"truncate", "error|ignore", "what a TRUNCATE of the source table means"},
 	{"unavailable", "keep|error", "what a value means that the message does not hold since it did not change"},
 	{"unavailable_value", "text", "the text that stands for such a value"},
 	{NULL}
 };
 
-typedef struct MetadataColumn
-{
-	EventMetadata metadata;
-	int			index;			/* in the sink's arrays */
-	const char *name;			/* SQL name */
-	Oid			type;
-	JsonTarget *target;			/* of texts and objects */
-	Datum		value;			/* of the message at hand */
-	bool		isnull;
-} MetadataColumn;
+static const CdcWord debezium_words[] = {
+	{"c", CDC_INSERT},
+	{"r", CDC_INSERT},
+	{"u", CDC_UPDATE},
+	{"d", CDC_DELETE},
+	{"t", CDC_TRUNCATE},
+	{"m", CDC_NO_ROW},
+	{NULL}
+};
+
+static const CdcFormat debezium_events = {
+	.routine = &debezium_json_format,
+	.members = event_names,
+	.nmembers = NEVENT,
+	.op_member = EVENT_OP,
+	.words = debezium_words,
+	.producer = "Debezium",
+	.before = "before",
+	.after = "after",
+	.before_hint = "Set the source table to REPLICA IDENTITY FULL (PostgreSQL), or take the key columns from the message key by key_format.",
+	.after_hint = "The source must send whole rows (MongoDB: capture.mode \"change_streams_update_full\")."
+};
+
+/* Flink's, which never writes an update. */
+static const CdcShape debezium_shape = {
+	"{\"before\":null,\"after\":", ",\"op\":\"c\"}", "{\"before\":", ",\"after\":null,\"op\":\"d\"}"
+};
+static const CdcShape debezium_without_nulls = {
+	"{\"after\":", ",\"op\":\"c\"}", "{\"before\":", ",\"op\":\"d\"}"
+};
 
 typedef struct DebeziumDecoder
 {
-	Decoder		base;
-	bool		upsert;
-	bool		has_key;
-	bool		ignore_truncate;
-	pg_tz	   *time_zone;
-	JsonFields *event_fields;
+	CdcDecoder	cdc;
 	JsonFields *source_fields;
 	ConnectRow *row;
-	int			nmetadata;
-	MetadataColumn *metadata;
 
 	/* of the message at hand */
-	JsonText	event[NEVENT];
 	JsonText	schema;			/* JK_MISSING: not wrapped */
 	JsonText	source[NSOURCE];
 } DebeziumDecoder;
 
+static void read_image(CdcDecoder *decoder, const JsonText *image, bool before, RowSink *sink);
+
 static void
-read_options(DebeziumDecoder *decoder, const DecoderSpec *spec, ConnectOptions *options)
+read_options(const DebeziumDecoder *decoder, const DecoderSpec *spec, ConnectOptions *options)
 {
 	ListCell   *lc;
 
 	memset(options, 0, sizeof(*options));
 	options->time_zone = spec->time_zone;
+	options->strip_nul = decoder->cdc.strip_nul;
 	options->unavailable = "__debezium_unavailable_value";
 	foreach(lc, spec->options)
 	{
 		DefElem    *option = (DefElem *) lfirst(lc);
 		const char *value = defGetString(option);
 
-		if (strcmp(option->defname, "nul_handling") == 0)
-			options->strip_nul = strcmp(value, "strip") == 0;
-		else if (strcmp(option->defname, "time_unit") == 0)
+		if (strcmp(option->defname, "time_unit") == 0)
 			options->unit = strcmp(value, "s") == 0 ? CONNECT_SECONDS :
 				strcmp(value, "ms") == 0 ? CONNECT_MILLIS :
 				strcmp(value, "us") == 0 ? CONNECT_MICROS : CONNECT_NANOS;
-		else if (strcmp(option->defname, "truncate") == 0)
-			decoder->ignore_truncate = strcmp(value, "ignore") == 0;
 		else if (strcmp(option->defname, "unavailable") == 0)
 			options->unavailable_error = strcmp(value, "error") == 0;
 		else if (strcmp(option->defname, "unavailable_value") == 0)
@@ -140,52 +151,20 @@ static Decoder *
 debezium_create(const DecoderSpec *spec)
 {
 	DebeziumDecoder *decoder = palloc0(sizeof(DebeziumDecoder));
-	FormatColumn *columns = palloc(sizeof(FormatColumn) * Max(spec->ncolumns, 1));
 	ConnectOptions options;
-	int			field_of[NEVENT];
-	int			ncolumns = 0;
+	int			field_of[NSOURCE];
 
-	StaticAssertStmt((int) NSOURCE <= (int) NEVENT, "field_of must have room for both");
-	decoder->base.routine = &debezium_json_format;
-	decoder->upsert = spec->upsert;
-	decoder->has_key = spec->has_key;
-	decoder->time_zone = pg_tzset(spec->time_zone);
-	decoder->event_fields = json_fields_create(NEVENT, event_names, field_of);
+	cdc_decoder_init(&decoder->cdc, &debezium_events, spec);
+	decoder->cdc.read_row = read_image;
 	decoder->source_fields = json_fields_create(NSOURCE, source_names, field_of);
-	decoder->metadata = palloc0(sizeof(MetadataColumn) * Max(spec->ncolumns, 1));
-	for (int i = 0; i < spec->ncolumns; i++)
-	{
-		const FormatColumn *column = &spec->columns[i];
-		MetadataColumn *metadata;
-
-		if (!column->is_metadata)
-		{
-			columns[ncolumns++] = *column;
-			continue;
-		}
-		metadata = &decoder->metadata[decoder->nmetadata++];
-		metadata->metadata = (EventMetadata) (format_metadata(&debezium_json_format, column->field) - debezium_metadata);
-		metadata->index = column->index;
-		metadata->name = column->column;
-		metadata->type = column->type;
-		metadata->target = json_target_create(column, spec->time_zone, false);
-	}
 	read_options(decoder, spec, &options);
-	decoder->row = connect_row_create(ncolumns, columns, &options);
-	return &decoder->base;
+	decoder->row = connect_row_create(decoder->cdc.ncolumns, decoder->cdc.columns, &options);
+	return &decoder->cdc.base;
 }
 
 /* ------------------------------------------------------------------------
- * Parts of a message
+ * Messages
  * ------------------------------------------------------------------------ */
-
-static void
-not_an_event(const char *found)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-			 errmsg("change event expected, found %s", found)));
-}
 
 /*
  * Find the event and its members.  False: the message is Kafka Connect's null, which
@@ -194,225 +173,113 @@ not_an_event(const char *found)
 static bool
 find_event(DebeziumDecoder *decoder, const char *bytes, Size len)
 {
-	JsonText   *event = decoder->event;
-	JsonScan	scan;
+	JsonText   *event = decoder->cdc.found;
 
-	json_message_begin(&bytes, &len);
-	if (len == 0)
-		not_an_event("an empty message");
-	json_scan_init(&scan, bytes, len);
-	if (!json_scan_object(&scan, decoder->event_fields, event) || !json_scan_end(&scan))
-	{
-		JsonText	value;
-		JsonScan	whole;
-
-		if (scan.error == JSON_EXPECTED_OBJECT)
-		{
-			json_scan_init(&whole, bytes, len);
-			if (json_scan_value(&whole, &value) && json_scan_end(&whole))
-				not_an_event(psprintf("a JSON %s", json_kind_name(value.kind)));
-		}
-		json_scan_raise(&scan, bytes);
-	}
-
+	cdc_scan(&decoder->cdc, bytes, len);
 	decoder->schema.kind = JK_MISSING;
 	if (event[EVENT_OP].kind == JK_MISSING && connect_is_wrapper(&event[EVENT_SCHEMA], &event[EVENT_PAYLOAD]))
 	{
 		JsonText	payload = event[EVENT_PAYLOAD];
+		JsonScan	scan;
 
 		if (payload.kind == JK_NULL)
 			return false;
 		decoder->schema = event[EVENT_SCHEMA];
 		json_scan_init(&scan, payload.text, payload.len);
-		if (!json_scan_object(&scan, decoder->event_fields, event))
+		if (!json_scan_object(&scan, decoder->cdc.members, event))
 			json_scan_raise(&scan, payload.text);
 	}
 	return true;
 }
 
-/* The one character that says what happened. */
-static char
-find_op(const DebeziumDecoder *decoder)
-{
-	const JsonText *op = &decoder->event[EVENT_OP];
-
-	if (op->kind == JK_MISSING)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("change event expected, found an object without a member \"op\""),
-				 errhint("Rows that are not wrapped in events of Debezium are read by format \"json\".")));
-	if (op->kind == JK_STRING && op->len == 1 && strchr("crudtm", op->text[0]) != NULL)
-		return op->text[0];
-	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-			 op->kind == JK_STRING ? errmsg("unknown \"op\" of a change event: \"%s\"", json_excerpt(op)) :
-			 errmsg("unknown \"op\" of a change event: a JSON %s", json_kind_name(op->kind))));
-	return '\0';				/* not reached */
-}
-
-/* Is there a row to be told of?  A truncated table is no row, but no small matter. */
-static bool
-tells_row(const DebeziumDecoder *decoder, char op)
-{
-	if (op == 't' && !decoder->ignore_truncate)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the source table was truncated"),
-				 errhint("Such an event reaches one partition only. The option truncate 'ignore' passes it by and keeps the rows.")));
-	return op != 't' && op != 'm';
-}
-
 static void
-read_millis(const DebeziumDecoder *decoder, MetadataColumn *column, const JsonText *value)
+find_source(DebeziumDecoder *decoder)
 {
-	int64		ms;
+	const JsonText *value = &decoder->cdc.found[EVENT_SOURCE];
+	JsonScan	scan;
 
-	column->isnull = value->kind <= JK_NULL;
-	if (column->isnull)
+	memset(decoder->source, 0, sizeof(decoder->source));
+	if (value->kind != JK_OBJECT)
 		return;
-	if (!connect_int64(value, &ms))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("milliseconds expected, found %s", json_excerpt(value))));
-	column->value = epoch_millis_datum(ms, column->type, decoder->time_zone);
+	json_scan_init(&scan, value->text, value->len);
+	if (!json_scan_object(&scan, decoder->source_fields, decoder->source))
+		json_scan_raise(&scan, value->text);
 }
 
 static void
 read_metadata(DebeziumDecoder *decoder, RowSink *sink)
 {
-	const JsonText *event = decoder->event;
-	bool		found = false;
+	const JsonText *event = decoder->cdc.found;
+	const JsonText *source = decoder->source;
 
-	for (int i = 0; i < decoder->nmetadata; i++)
+	if (decoder->cdc.nmetadata > 0)
+		find_source(decoder);
+	for (int i = 0; i < decoder->cdc.nmetadata; i++)
 	{
-		MetadataColumn *column = &decoder->metadata[i];
-		const JsonText *value = &event[EVENT_SOURCE];
+		CdcMetadataColumn *column = &decoder->cdc.metadata[i];
 
 		sink->column = column->name;
-		if (!found && column->metadata >= METADATA_SOURCE_TIME)
-		{
-			memset(decoder->source, 0, sizeof(decoder->source));
-			if (value->kind == JK_OBJECT)
-			{
-				JsonScan	scan;
-
-				json_scan_init(&scan, value->text, value->len);
-				if (!json_scan_object(&scan, decoder->source_fields, decoder->source))
-					json_scan_raise(&scan, value->text);
-			}
-			found = true;
-		}
-		switch (column->metadata)
+		switch ((EventMetadata) column->metadata)
 		{
 			case METADATA_INGESTION_TIME:
-				read_millis(decoder, column, &event[EVENT_TIME]);
-				continue;
+				cdc_metadata_time(&decoder->cdc, column, &event[EVENT_TIME], 1);
+				break;
 			case METADATA_SOURCE_TIME:
-				read_millis(decoder, column, &decoder->source[SOURCE_TIME]);
-				continue;
+				cdc_metadata_time(&decoder->cdc, column, &source[SOURCE_TIME], 1);
+				break;
 			case METADATA_SCHEMA:
-				value = &decoder->schema;
+				cdc_metadata_value(column, &decoder->schema);
 				break;
 			case METADATA_SOURCE_DATABASE:
-				value = &decoder->source[SOURCE_DATABASE];
+				cdc_metadata_value(column, &source[SOURCE_DATABASE]);
 				break;
 			case METADATA_SOURCE_SCHEMA:
-				value = &decoder->source[SOURCE_SCHEMA];
+				cdc_metadata_value(column, &source[SOURCE_SCHEMA]);
 				break;
 			case METADATA_SOURCE_TABLE:
-				value = &decoder->source[SOURCE_TABLE];
-				if (value->kind <= JK_NULL)
-					value = &decoder->source[SOURCE_COLLECTION];
+				cdc_metadata_value(column, &source[source[SOURCE_TABLE].kind <= JK_NULL ? SOURCE_COLLECTION : SOURCE_TABLE]);
 				break;
 			case METADATA_SOURCE_PROPERTIES:
+				cdc_metadata_value(column, &event[EVENT_SOURCE]);
 				break;
 		}
-		column->value = json_value_datum(column->target, value, &column->isnull);
 	}
 	sink->column = NULL;
 }
 
 static void
-set_metadata(const DebeziumDecoder *decoder, RowSink *sink)
+read_image(CdcDecoder *cdc, const JsonText *image, bool before, RowSink *sink)
 {
-	for (int i = 0; i < decoder->nmetadata; i++)
-	{
-		const MetadataColumn *column = &decoder->metadata[i];
-
-		sink->values[column->index] = column->value;
-		sink->isnull[column->index] = column->isnull;
-	}
-}
-
-/* ------------------------------------------------------------------------
- * Rows
- * ------------------------------------------------------------------------ */
-
-static void
-emit_image(DebeziumDecoder *decoder, EventMember member, RowKind kind, RowSink *sink)
-{
-	const JsonText *image = &decoder->event[member];
+	DebeziumDecoder *decoder = (DebeziumDecoder *) cdc;
+	const char *member = event_names[before ? EVENT_BEFORE : EVENT_AFTER];
 
 	if (image->kind == JK_OBJECT)
 	{
-		connect_row_schema(decoder->row, decoder->schema.kind == JK_OBJECT ? &decoder->schema : NULL,
-						   event_names[member]);
+		connect_row_schema(decoder->row, decoder->schema.kind == JK_OBJECT ? &decoder->schema : NULL, member);
 		connect_row_read(decoder->row, image, sink);
 	}
 	else
-		connect_row_read_whole(decoder->row, event_names[member], image, sink);
-	set_metadata(decoder, sink);
-	sink->emit(sink, kind);
-}
-
-static void
-missing_image(char op, EventMember member)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-			 errmsg("change event with op \"%c\" has no \"%s\"", op, event_names[member]),
-			 member == EVENT_BEFORE ?
-			 errhint("Set the source table to REPLICA IDENTITY FULL (PostgreSQL), or take the key columns from the message key by key_format.") :
-			 errhint("The source must send whole rows (MongoDB: capture.mode \"change_streams_update_full\").")));
+		connect_row_read_whole(decoder->row, member, image, sink);
 }
 
 static void
 debezium_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 {
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
-	const JsonText *event = decoder->event;
-	char		op;
+	CdcChange	change = {.before = &decoder->cdc.found[EVENT_BEFORE], .after = &decoder->cdc.found[EVENT_AFTER]};
 
 	if (!find_event(decoder, bytes, len))
 	{
 		/* a log of changes has told of the delete already */
-		if (decoder->upsert)
+		if (decoder->cdc.upsert)
 			sink->emit(sink, ROW_DELETE);
 		return;
 	}
-	op = find_op(decoder);
-	if (!tells_row(decoder, op))
+	change.op = cdc_op(&decoder->cdc);
+	if (!cdc_tells_row(&decoder->cdc, change.op))
 		return;
 	read_metadata(decoder, sink);
-
-	if (op == 'd')
-	{
-		if (event[EVENT_BEFORE].kind > JK_NULL && !decoder->upsert)
-			emit_image(decoder, EVENT_BEFORE, ROW_DELETE, sink);
-		else if (decoder->has_key)
-		{
-			set_metadata(decoder, sink);
-			sink->emit(sink, ROW_DELETE);
-		}
-		else
-			missing_image(op, EVENT_BEFORE);
-		return;
-	}
-	if (event[EVENT_AFTER].kind <= JK_NULL)
-		missing_image(op, EVENT_AFTER);
-	if (op == 'u' && event[EVENT_BEFORE].kind > JK_NULL && !decoder->upsert)
-		emit_image(decoder, EVENT_BEFORE, ROW_UPDATE_BEFORE, sink);
-	emit_image(decoder, EVENT_AFTER, op == 'u' ? ROW_UPDATE_AFTER : ROW_INSERT, sink);
+	cdc_emit_change(&decoder->cdc, &change, sink);
 }
 
 static bool
@@ -420,7 +287,13 @@ debezium_has_row(Decoder *base, const char *bytes, Size len)
 {
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
 
-	return !find_event(decoder, bytes, len) || tells_row(decoder, find_op(decoder));
+	return !find_event(decoder, bytes, len) || cdc_tells_row(&decoder->cdc, cdc_op(&decoder->cdc));
+}
+
+static Encoder *
+debezium_create_encoder(const EncoderSpec *spec)
+{
+	return cdc_encoder_create(spec, &debezium_shape, &debezium_without_nulls, false);
 }
 
 const FormatRoutine debezium_json_format = {
@@ -431,5 +304,7 @@ const FormatRoutine debezium_json_format = {
 	.metadata = debezium_metadata,
 	.create = debezium_create,
 	.decode = debezium_decode,
+	.create_encoder = debezium_create_encoder,
+	.encode = cdc_encode,
 	.has_row = debezium_has_row
 };

@@ -11,7 +11,13 @@
 static const FormatRoutine *const formats[] = {
 	&json_format,
 	&debezium_json_format,
-	&raw_format
+	&canal_json_format,
+	&maxwell_json_format,
+	&ogg_json_format,
+	&raw_format,
+	&csv_format,
+	&avro_format,
+	&avro_confluent_format
 };
 
 const FormatRoutine *

@@ -36,6 +36,8 @@ typedef struct FormatColumn
 	int32		typmod;
 	Oid			collation;
 	bool		is_metadata;	/* field names one of the format's FormatMetadata */
+	int			position;		/* in DecoderSpec.fields, for formats without names */
+	bool		not_null;		/* the table says that it always has a value */
 } FormatColumn;
 
 /*
@@ -67,17 +69,24 @@ typedef struct DecoderSpec
 	const FormatColumn *columns;
 	List	   *options;		/* DefElems of this format, prefix stripped:
 								 * "fail_on_missing_field" .. */
+	int			nfields;		/* of the whole key or value, wanted or not, in the */
+	const FormatColumn *fields; /* order in which they are written */
 	bool		is_key;			/* decodes message keys */
 	bool		has_key;		/* values: the message key names the row */
+	int			nkeys;			/* values: by these fields */
+	const char *const *keys;
 	bool		upsert;			/* values: the key's state is wanted, so that rows
 								 * before a change are not (no ROW_UPDATE_BEFORE) */
 	bool		connect;		/* keys: Kafka Connect wrote them, see connect.h */
 	const char *time_zone;		/* in which naive timestamps are read */
+	const struct RegistryAccess *registry;	/* of formats that ask one */
 } DecoderSpec;
 
 typedef struct Decoder
 {
 	const struct FormatRoutine *routine;
+	bool		decides;		/* set by create: whether a value is a row is for decode()
+								 * to say, even where no column is wanted */
 	/* the format's own fields follow */
 } Decoder;
 
@@ -92,18 +101,24 @@ typedef struct EncoderSpec
 	const FormatColumn *columns;	/* index: place in the arrays given to encode */
 	List	   *options;
 	bool		is_key;
+	const char *topic;
+	const char *time_zone;		/* in which naive timestamps are, where instants are written */
+	const struct RegistryAccess *registry;	/* of formats that ask one */
 } EncoderSpec;
 
 typedef struct Encoder
 {
 	const struct FormatRoutine *routine;
+	RowKind		kind;			/* CDC formats: what is to be told of the row; the caller
+								 * sets it before encode */
 	/* the format's own fields follow */
 } Encoder;
 
 typedef struct FormatOption
 {
 	const char *name;			/* snake_case, without the "value_json_" prefix */
-	const char *type;			/* "bool", "int", "char", "text", or an enum as "a|b|c" */
+	const char *type;			/* "bool", "int", "text", "regex", "char" (a byte of ASCII,
+								 * also as \t or \u0001), or an enum as "a|b|c" */
 	const char *description;
 	const char *alias;			/* another name that means the same, or NULL */
 } FormatOption;
@@ -121,8 +136,15 @@ typedef struct FormatRoutine
 	bool		changelog;		/* a CDC format: says row kinds by itself */
 	bool		connect;		/* Kafka Connect writes these values, and JSON keys beside them */
 	bool		single_column;	/* exactly one column (raw) */
+	bool		registry;		/* asks a schema registry */
 	const FormatOption *options;	/* ends with a NULL name */
 	const FormatMetadata *metadata; /* NULL, or ends with a NULL name */
+
+	/*
+	 * What the options of a key or value cannot be together, at DDL time and when used.
+	 * ERROR HV024.  NULL: each by itself says it all.
+	 */
+	void		(*check_options) (List *options, bool is_key);
 
 	/*
 	 * Check that the columns fit (types, count); ERROR with column and hint
@@ -178,6 +200,12 @@ extern const FormatMetadata *format_metadata(const FormatRoutine *format, const 
 typedef struct ValueInput ValueInput;
 extern ValueInput *value_input_create(const FormatColumn *column, const char *time_zone);
 extern Datum value_input(ValueInput *input, const char *text, Size len, bool is_number);
+
+/*
+ * bytea from text: base64 with its padding, blanks ignored, or hexadecimal behind \x.
+ * ERROR 22P02.
+ */
+extern Datum bytea_input(const char *text, Size len);
 
 /*
  * An instant in milliseconds since 1970 as timestamptz, or as timestamp in 'zone'.

@@ -9,6 +9,12 @@
 
 extern const FormatRoutine json_format;
 extern const FormatRoutine debezium_json_format;
+extern const FormatRoutine canal_json_format;
+extern const FormatRoutine maxwell_json_format;
+extern const FormatRoutine ogg_json_format;
 extern const FormatRoutine raw_format;
+extern const FormatRoutine csv_format;
+extern const FormatRoutine avro_format;
+extern const FormatRoutine avro_confluent_format;
 
 #endif							/* UK_FORMATS_H */

@@ -542,6 +542,102 @@ value_input(ValueInput *input, const char *text, Size len, bool is_number)
 	return result;
 }
 
+/* === bytea ================================================================== */
+
+static inline int
+base64_digit(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/*
+ * Base64 with its padding (RFC 4648, section 4); white space is skipped, since
+ * MIME encoders break lines.
+ */
+static Datum
+base64_datum(const char *text, Size len)
+{
+	bytea	   *result = palloc(VARHDRSZ + len / 4 * 3 + 3);
+	unsigned char *out = (unsigned char *) VARDATA(result);
+	uint32		bits = 0;
+	int			digits = 0;		/* of the current group of four */
+	int			padding = 0;
+
+	for (Size i = 0; i < len; i++)
+	{
+		int			digit;
+
+		if (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t')
+			continue;
+		if (text[i] == '=')
+		{
+			/* one or two, only at the end of the last group */
+			if (padding == 0 && digits < 2)
+				break;
+			padding++;
+			digit = 0;
+		}
+		else
+		{
+			digit = base64_digit(text[i]);
+			if (digit < 0 || padding > 0)
+			{
+				digits = -1;
+				break;
+			}
+		}
+		bits = bits << 6 | (uint32) digit;
+		if (++digits == 4)
+		{
+			*out++ = (unsigned char) (bits >> 16);
+			if (padding < 2)
+				*out++ = (unsigned char) (bits >> 8);
+			if (padding < 1)
+				*out++ = (unsigned char) bits;
+			bits = 0;
+			digits = padding > 0 ? 4 : 0;
+			if (padding > 0)
+			{
+				/* nothing but white space may follow */
+				for (i++; i < len; i++)
+				{
+					if (text[i] != ' ' && text[i] != '\n' && text[i] != '\r' && text[i] != '\t')
+						break;
+				}
+				digits = i < len ? -1 : 0;
+				break;
+			}
+		}
+	}
+	if (digits != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("invalid base64 text for type bytea"),
+				 errhint("bytea is read as base64, or as hexadecimal after \\x.")));
+	SET_VARSIZE(result, (char *) out - (char *) result);
+	return PointerGetDatum(result);
+}
+
+Datum
+bytea_input(const char *text, Size len)
+{
+	char	   *hex;
+	Datum		result;
+
+	if (len < 2 || text[0] != '\\' || text[1] != 'x')
+		return base64_datum(text, len);
+	hex = pnstrdup(text, len);
+	result = DirectFunctionCall1(byteain, CStringGetDatum(hex));
+	pfree(hex);
+	return result;
+}
+
 Datum
 epoch_millis_datum(int64 ms, Oid type, pg_tz *zone)
 {

@@ -58,11 +58,7 @@ static const FormatOption json_options[] = {
 	{"null_value", "error|delete", "what a value of the four bytes null means"},
 	{"nul_handling", "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"},
 	{"registry_framing", "error|strip", "what the five bytes of a schema registry before the JSON text mean"},
-	{"encode_decimal_as_plain_number", "bool", "numeric is written with its scale and never with an exponent"},
-	{"encode_ignore_null_fields", "bool", "NULL columns are left out instead of being written as null"},
-	{"timestamp_format_standard", "SQL|ISO-8601", "a blank or a T between date and time, when written", "timestamp_format"},
-	{"map_null_key_mode", "FAIL|DROP|LITERAL", "Flink's, for maps with null keys; jsonb has none"},
-	{"map_null_key_literal", "text", "Flink's, for maps with null keys; jsonb has none"},
+	JSON_WRITE_OPTIONS,
 	{NULL}
 };
 

@@ -599,6 +599,31 @@ put_utf8(char *out, uint32_t c)
 	return out;
 }
 
+/* the scanner has seen to it that escapes are whole */
+uint32_t
+json_escaped_unit(const char *p, int *len)
+{
+	*len = 2;
+	switch (p[1])
+	{
+		case 'b':
+			return '\b';
+		case 'f':
+			return '\f';
+		case 'n':
+			return '\n';
+		case 'r':
+			return '\r';
+		case 't':
+			return '\t';
+		case 'u':
+			*len = 6;
+			return unicode_escape(p);
+		default:
+			return (unsigned char) p[1];
+	}
+}
+
 JsonError
 json_unescape(const JsonText *value, bool strip_nul, char *out, size_t *outlen)
 {
@@ -610,6 +635,7 @@ json_unescape(const JsonText *value, bool strip_nul, char *out, size_t *outlen)
 	{
 		const char *run = p;
 		uint32_t	c;
+		int			len;
 
 		while (p < end && *p != '\\')
 			p++;
@@ -621,48 +647,23 @@ json_unescape(const JsonText *value, bool strip_nul, char *out, size_t *outlen)
 		if (p == end)
 			break;
 
-		/* the scanner has seen to it that escapes are whole */
-		switch (p[1])
+		c = json_escaped_unit(p, &len);
+		if (c >= 0xD800 && c <= 0xDBFF && end - p >= 12 && p[6] == '\\' && p[7] == 'u')
 		{
-			case 'b':
-				*out++ = '\b';
-				break;
-			case 'f':
-				*out++ = '\f';
-				break;
-			case 'n':
-				*out++ = '\n';
-				break;
-			case 'r':
-				*out++ = '\r';
-				break;
-			case 't':
-				*out++ = '\t';
-				break;
-			case 'u':
-				c = unicode_escape(p);
-				p += 4;
-				if (c >= 0xD800 && c <= 0xDBFF && end - p >= 8 && p[2] == '\\' && p[3] == 'u')
-				{
-					uint32_t	low = unicode_escape(p + 2);
+			uint32_t	low = unicode_escape(p + 6);
 
-					if (low < 0xDC00 || low > 0xDFFF)
-						return JSON_LONE_SURROGATE;
-					c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
-					p += 6;
-				}
-				else if (c >= 0xD800 && c <= 0xDFFF)
-					return JSON_LONE_SURROGATE;
-				if (c != 0)
-					out = put_utf8(out, c);
-				else if (!strip_nul)
-					return JSON_NUL_ESCAPE;
-				break;
-			default:
-				*out++ = p[1];
-				break;
+			if (low < 0xDC00 || low > 0xDFFF)
+				return JSON_LONE_SURROGATE;
+			c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
+			len = 12;
 		}
-		p += 2;
+		else if (c >= 0xD800 && c <= 0xDFFF)
+			return JSON_LONE_SURROGATE;
+		if (c != 0)
+			out = put_utf8(out, c);
+		else if (!strip_nul)
+			return JSON_NUL_ESCAPE;
+		p += len;
 	}
 	*outlen = out - start;
 	return JSON_OK;

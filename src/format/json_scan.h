@@ -127,6 +127,9 @@ extern bool json_scan_array_next(JsonScan *scan, bool first, JsonText *element);
  */
 extern JsonError json_unescape(const JsonText *value, bool strip_nul, char *out, size_t *outlen);
 
+/* The UTF-16 unit that the escape at p stands for, and its length in bytes. */
+extern uint32_t json_escaped_unit(const char *p, int *len);
+
 /*
  * A copy of a value's text without its \u0000 escapes; \\u0000 is none.  'out' has
  * room for value->len bytes.

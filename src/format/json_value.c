@@ -39,6 +39,7 @@ struct JsonTarget
 	Oid			type;			/* a domain's base type */
 	ValueInput *input;			/* of that type */
 	bool		strip_nul;
+	bool		latin1;			/* TARGET_BYTEA: strings are bytes, not base64 */
 	Oid			domain;			/* InvalidOid: not a domain */
 	void	   *domain_cache;
 	MemoryContext context;
@@ -231,82 +232,36 @@ jsonb_datum(JsonTarget *target, const JsonText *value)
 
 /* === bytea ================================================================== */
 
-static inline int
-base64_digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/*
- * Base64 with its padding (RFC 4648, section 4); white space is skipped, since
- * MIME encoders break lines.
- */
+/* Each character up to U+00FF is a byte; what is not has lost its bytes before. */
 static Datum
-base64_datum(const char *text, Size len)
+latin1_datum(const JsonText *value)
 {
-	bytea	   *result = palloc(VARHDRSZ + len / 4 * 3 + 3);
+	bytea	   *result = palloc(VARHDRSZ + value->len);
 	unsigned char *out = (unsigned char *) VARDATA(result);
-	uint32		bits = 0;
-	int			digits = 0;		/* of the current group of four */
-	int			padding = 0;
+	const unsigned char *p = (const unsigned char *) value->text;
+	const unsigned char *end = p + value->len;
 
-	for (Size i = 0; i < len; i++)
+	while (p < end)
 	{
-		int			digit;
+		uint32		c = *p;
+		int			len = 1;
 
-		if (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t')
-			continue;
-		if (text[i] == '=')
+		if (c == '\\')
+			c = json_escaped_unit((const char *) p, &len);
+		else if (c >= 0x80)
 		{
-			/* one or two, only at the end of the last group */
-			if (padding == 0 && digits < 2)
-				break;
-			padding++;
-			digit = 0;
+			len = pg_utf_mblen(p);
+			c = utf8_to_unicode(p);
 		}
-		else
-		{
-			digit = base64_digit(text[i]);
-			if (digit < 0 || padding > 0)
-			{
-				digits = -1;
-				break;
-			}
-		}
-		bits = bits << 6 | (uint32) digit;
-		if (++digits == 4)
-		{
-			*out++ = (unsigned char) (bits >> 16);
-			if (padding < 2)
-				*out++ = (unsigned char) (bits >> 8);
-			if (padding < 1)
-				*out++ = (unsigned char) bits;
-			bits = 0;
-			digits = padding > 0 ? 4 : 0;
-			if (padding > 0)
-			{
-				/* nothing but white space may follow */
-				for (i++; i < len; i++)
-				{
-					if (text[i] != ' ' && text[i] != '\n' && text[i] != '\r' && text[i] != '\t')
-						break;
-				}
-				digits = i < len ? -1 : 0;
-				break;
-			}
-		}
+		if (c > 0xFF)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("the character U+%04X is not a byte", c),
+					 c == 0xFFFD ? errhint("The producer has replaced bytes that it could not read as text; the value is lost.") :
+					 errhint("The format's option binary_format says how messages hold bytes.")));
+		*out++ = (unsigned char) c;
+		p += len;
 	}
-	if (digits != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("invalid base64 text for type bytea"),
-				 errhint("JSON has no binary form: bytea is read as base64, or as hexadecimal after \\x.")));
 	SET_VARSIZE(result, (char *) out - (char *) result);
 	return PointerGetDatum(result);
 }
@@ -321,11 +276,10 @@ bytea_datum(JsonTarget *target, const JsonText *value)
 
 	if (value->kind != JK_STRING)
 		shape_raise(target, value);
+	if (target->latin1)
+		return latin1_datum(value);
 	text = value_text(target, value, &len, &copy);
-	if (len >= 2 && text[0] == '\\' && text[1] == 'x')
-		result = value_input(target->input, text, len, false);
-	else
-		result = base64_datum(text, len);
+	result = bytea_input(text, len);
 	if (copy)
 		pfree(copy);
 	return result;
@@ -644,6 +598,12 @@ json_target_create(const FormatColumn *column, const char *time_zone, bool strip
 	else
 		target->class = TARGET_SCALAR;
 	return target;
+}
+
+void
+json_target_set_latin1(JsonTarget *target)
+{
+	target->latin1 = true;
 }
 
 Datum

@@ -20,6 +20,12 @@ typedef struct JsonTarget JsonTarget;
 extern JsonTarget *json_target_create(const FormatColumn *column, const char *time_zone, bool strip_nul);
 
 /*
+ * A bytea target reads strings as a byte per character (ISO 8859-1, case C07) instead of
+ * base64.  Nothing to other targets.
+ */
+extern void json_target_set_latin1(JsonTarget *target);
+
+/*
  * Convert a scanned value (so it is valid JSON, and the message valid UTF-8).
  * Missing members and JSON null give NULL, after the domain's say.  The Datum is
  * allocated in CurrentMemoryContext.  ERROR class 22, or 23 from domains.

@@ -83,6 +83,7 @@ struct JsonWriter
 	bool		plain_decimals;
 	bool		skip_nulls;
 	bool		iso_timestamps;
+	bool		latin1;			/* bytea as characters */
 	int			nmembers;
 	JsonMember *members;
 };
@@ -410,12 +411,38 @@ write_float(StringInfo out, float8 value, bool single)
 		appendStringInfoChar(out, '"');
 }
 
-static inline void
-write_bytes(StringInfo out, struct varlena *bytes, Datum original)
+static void
+write_bytes(const JsonWriter *writer, StringInfo out, struct varlena *bytes, Datum original)
 {
-	appendStringInfoChar(out, '"');
-	append_base64(out, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
-	appendStringInfoChar(out, '"');
+	const char *data = VARDATA_ANY(bytes);
+	Size		len = VARSIZE_ANY_EXHDR(bytes);
+
+	if (writer->latin1)
+	{
+		char	   *utf8 = palloc_extended(2 * len + 1, MCXT_ALLOC_HUGE);
+		Size		n = 0;
+
+		for (Size i = 0; i < len; i++)
+		{
+			unsigned char c = (unsigned char) data[i];
+
+			if (c >= 0x80)
+				utf8[n++] = (char) (0xC0 | c >> 6);
+			utf8[n++] = (char) (c < 0x80 ? c : 0x80 | (c & 0x3F));
+		}
+		if (n > MaxAllocSize - 2)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("a value of %zu bytes is too long for a message", len)));
+		write_utf8(out, utf8, n);
+		pfree(utf8);
+	}
+	else
+	{
+		appendStringInfoChar(out, '"');
+		append_base64(out, data, len);
+		appendStringInfoChar(out, '"');
+	}
 	if ((Pointer) bytes != DatumGetPointer(original))
 		pfree(bytes);
 }
@@ -462,7 +489,7 @@ write_node(JsonNode *node, Datum value, StringInfo out)
 				pfree(varlena);
 			break;
 		case NODE_BYTEA:
-			write_bytes(out, PG_DETOAST_DATUM_PACKED(value), value);
+			write_bytes(node->writer, out, PG_DETOAST_DATUM_PACKED(value), value);
 			break;
 		case NODE_DATE:
 			appendStringInfoChar(out, '"');
@@ -679,6 +706,18 @@ json_writer_create(int ncolumns, const FormatColumn *columns, List *options)
 	}
 	members_create(writer, ncolumns, columns);
 	return writer;
+}
+
+bool
+json_writer_skips_nulls(const JsonWriter *writer)
+{
+	return writer->skip_nulls;
+}
+
+void
+json_writer_set_latin1(JsonWriter *writer)
+{
+	writer->latin1 = true;
 }
 
 void

@@ -12,11 +12,24 @@
 
 typedef struct JsonWriter JsonWriter;
 
+/* The options of a writer, for the FormatOption list of a format. */
+#define JSON_WRITE_OPTIONS \
+	{"encode_decimal_as_plain_number", "bool", "numeric is written with its scale and never with an exponent"}, \
+	{"encode_ignore_null_fields", "bool", "NULL columns are left out instead of being written as null"}, \
+	{"timestamp_format_standard", "SQL|ISO-8601", "a blank or a T between date and time, when written", "timestamp_format"}, \
+	{"map_null_key_mode", "FAIL|DROP|LITERAL", "Flink's, for maps with null keys; jsonb has none"}, \
+	{"map_null_key_literal", "text", "Flink's, for maps with null keys; jsonb has none"}
+
 /*
- * A writer of objects with these members.  'options' are those of format json.
- * Allocated in CurrentMemoryContext, and no longer needs the columns' array.
+ * A writer of objects with these members.  'options' are the format's.  Allocated in CurrentMemoryContext, and no longer needs the columns' array.
  */
 extern JsonWriter *json_writer_create(int ncolumns, const FormatColumn *columns, List *options);
+
+/* Does the option encode_ignore_null_fields hold? */
+extern bool json_writer_skips_nulls(const JsonWriter *writer);
+
+/* bytea becomes a string with a character per byte (ISO 8859-1) instead of base64. */
+extern void json_writer_set_latin1(JsonWriter *writer);
 
 /* Append one object; *column and errors as in FormatRoutine.encode. */
 extern void json_write_row(JsonWriter *writer, const Datum *values, const bool *isnull, StringInfo out,

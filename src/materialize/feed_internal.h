@@ -48,6 +48,9 @@ extern void feed_advance(Positions *positions, const KafkaRecord *records, int n
  */
 extern int64 feed_run_to_end(Oid target);
 
+/* Tells a record from another at its offset: part of a position. */
+extern uint32 feed_record_hash(const KafkaRecord *record);
+
 extern Positions *positions_copy(const Positions *positions);
 
 #endif							/* UK_FEED_INTERNAL_H */
