@@ -41,7 +41,8 @@ typedef enum ReaderKind
 	READ_INTEGER,				/* int, long -> int2, int4, int8 */
 	READ_FLOATING,				/* float, double -> float4, float8 */
 	READ_BOOLEAN,
-	READ_STRING,				/* text of string, bytes, fixed -> any type's input */
+	READ_STRING,				/* text of string, bytes, fixed -> any type's
+								 * input */
 	READ_BYTEA,
 	READ_NUMERIC,				/* decimal -> numeric */
 	READ_DATE,
@@ -51,7 +52,8 @@ typedef enum ReaderKind
 	READ_ARRAY,
 	READ_COMPOSITE,
 	READ_HSTORE,
-	READ_TEXT					/* anything as text or JSON -> the type's input */
+	READ_TEXT					/* anything as text or JSON -> the type's
+								 * input */
 } ReaderKind;
 
 typedef struct AvroReader
@@ -67,6 +69,8 @@ typedef struct AvroReader
 	pg_tz	   *zone;			/* of naive times */
 	bool		zone_utc;
 	bool		as_json;		/* READ_TEXT: quoted where JSON quotes */
+	int64		limit;			/* READ_NUMERIC: smaller unscaled values need
+								 * no numeric() */
 
 	int			n;				/* branches, or fields of the record */
 	struct AvroReader **children;	/* of fields: NULL, passed over */
@@ -100,7 +104,8 @@ typedef struct ProgramStep
 struct AvroProgram
 {
 	const AvroNode *root;
-	int			null_branch;	/* of a root that is a union with null, else -1 */
+	int			null_branch;	/* of a root that is a union with null, else
+								 * -1 */
 	int			nsteps;
 	ProgramStep *steps;
 	int			nmissing;
@@ -165,6 +170,26 @@ composite_fields(AvroReader *reader, const FormatColumn *column, const char *tim
 			reader->places[j] = i;
 		}
 	}
+}
+
+/*
+ * A decimal of the column's own scale is a numeric(p,s) as it is, as long as it has no
+ * more than p digits.
+ */
+static int64
+numeric_limit(const AvroNode *node, int32 typmod)
+{
+	int			precision = ((typmod - VARHDRSZ) >> 16) & 0xffff;
+	int			scale = (typmod - VARHDRSZ) & 0x7ff;
+	int64		limit = 1;
+
+	if (typmod < (int32) VARHDRSZ)
+		return PG_INT64_MAX;
+	if (node->logical != AVRO_DECIMAL || scale != node->scale)
+		return 0;
+	for (int i = 0; i < Min(precision, 18); i++)
+		limit *= 10;
+	return limit;
 }
 
 /* An array of arrays is one array of more dimensions, unless its elements are arrays by a domain. */
@@ -242,6 +267,7 @@ reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *
 			if (base == NUMERICOID)
 			{
 				reader->kind = READ_NUMERIC;
+				reader->limit = numeric_limit(node, reader->typmod);
 				return reader;
 			}
 			goto as_text;
@@ -317,7 +343,11 @@ reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *
 			}
 			if (node->type != AVRO_STRING && is_json)
 				goto as_text;
-			/* in a json column a string is JSON text, as Debezium and we ourselves write it */
+
+			/*
+			 * in a json column a string is JSON text, as Debezium and we
+			 * ourselves write it
+			 */
 			return through_input(reader, READ_STRING, column, type, typmod, time_zone);
 		case AVRO_ARRAY:
 			element = get_element_type(base);
@@ -512,12 +542,14 @@ read_numeric(AvroReader *reader, AvroInput *in)
 	bytes = avro_read_raw(in, node, &len);
 	if (len > 0 && len <= 8 && scale >= 0 && scale <= 18)
 	{
-		uint64		value = (bytes[0] & 0x80) ? PG_UINT64_MAX : 0;
+		uint64		bits = (bytes[0] & 0x80) ? PG_UINT64_MAX : 0;
+		int64		value;
 
 		for (Size i = 0; i < len; i++)
-			value = value << 8 | (unsigned char) bytes[i];
-		result = NumericGetDatum(int64_div_fast_to_numeric((int64) value, scale));
-		if (reader->typmod >= 0)
+			bits = bits << 8 | (unsigned char) bytes[i];
+		value = (int64) bits;
+		result = NumericGetDatum(int64_div_fast_to_numeric(value, scale));
+		if (reader->typmod >= 0 && (value >= reader->limit || value <= -reader->limit))
 			result = DirectFunctionCall2(numeric, result, Int32GetDatum(reader->typmod));
 	}
 	else
@@ -760,6 +792,7 @@ read_value(AvroReader *reader, AvroInput *in, bool *isnull)
 			return checked(reader, BoolGetDatum(avro_read_boolean(in)));
 		case READ_STRING:
 			text = avro_read_text(in, reader->node, &len);
+
 			return value_input(reader->input, text, len, false);
 		case READ_BYTEA:
 			return read_bytea(reader, in);

@@ -53,9 +53,11 @@ typedef struct AvroNode
 	const char *name;			/* records, enums, fixed: the full name */
 	int64		size;			/* fixed: bytes */
 	int64		min_size;		/* no value has fewer bytes than this */
-	int			n;				/* fields, symbols, branches; 1 for array and map */
+	int			n;				/* fields, symbols, branches; 1 for array and
+								 * map */
 	struct AvroNode **children; /* NULL for enums */
-	const char **names;			/* of fields and symbols, in the database encoding */
+	const char **names;			/* of fields and symbols, in the database
+								 * encoding */
 } AvroNode;
 
 /*

@@ -57,13 +57,15 @@ typedef struct AvroWriter
 	WriterKind	kind;
 	const AvroNode *node;
 	Oid			type;			/* a domain's base type */
-	ValueOutput *output;		/* NULL: text types, whose bytes are their text */
+	ValueOutput *output;		/* NULL: text types, whose bytes are their
+								 * text */
 	pg_tz	   *zone;
 	bool		zone_utc;
 	int			null_branch;	/* of unions; -1: none */
 	int			branch;
 	int			n;
-	struct AvroWriter **children;	/* of a record: NULL, a field without attribute */
+	struct AvroWriter **children;	/* of a record: NULL, a field without
+									 * attribute */
 	int		   *places;			/* of a record: index of the attribute */
 	TupleDesc	desc;
 
@@ -78,7 +80,8 @@ struct AvroRowWriter
 {
 	bool		is_record;
 	const AvroNode *root;
-	int			record_branch;	/* of a root that is a union with null, else -1 */
+	int			record_branch;	/* of a root that is a union with null, else
+								 * -1 */
 	int			n;				/* fields */
 	AvroWriter **writers;		/* NULL: no column of that name */
 	const FormatColumn **columns;
@@ -230,7 +233,10 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zon
 	{
 		if (base == JSONBOID || base == JSONOID)
 		{
-			/* which branch is the value's to say; as text it could always be written */
+			/*
+			 * which branch is the value's to say; as text it could always be
+			 * written
+			 */
 			for (int i = 0; i < node->n; i++)
 			{
 				if (node->children[i]->type == AVRO_STRING)
@@ -423,6 +429,7 @@ text_of(AvroWriter *writer, Datum value, Size *len)
 	if (writer->output)
 	{
 		text = value_output_text(writer->output, value);
+
 		*len = strlen(text);
 	}
 	else
@@ -430,6 +437,7 @@ text_of(AvroWriter *writer, Datum value, Size *len)
 		struct varlena *varlena = PG_DETOAST_DATUM_PACKED(value);
 
 		text = VARDATA_ANY(varlena);
+
 		*len = VARSIZE_ANY_EXHDR(varlena);
 	}
 	return text_to_utf8(text, len);
@@ -446,12 +454,14 @@ write_enum(AvroWriter *writer, Datum value, StringInfo out)
 	if (writer->output)
 	{
 		text = value_output_text(writer->output, value);
+
 		len = strlen(text);
 	}
 	else
 	{
 		varlena = PG_DETOAST_DATUM_PACKED(value);
 		text = VARDATA_ANY(varlena);
+
 		len = VARSIZE_ANY_EXHDR(varlena);
 	}
 	avro_put_symbol(out, writer->node, text, len);
@@ -623,6 +633,7 @@ write_value(AvroWriter *writer, Datum value, bool isnull, StringInfo out)
 			break;
 		case WRITE_STRING:
 			text = text_of(writer, value, &len);
+
 			avro_put_bytes(out, writer->node, text, len);
 			break;
 		case WRITE_ENUM:
