@@ -2,7 +2,7 @@
 # With nothing set up at all: make demo, make test (see README.md).
 PG_CONFIG ?= pg_config
 
-SCRIPTS_HERE = demo test matrix setup
+SCRIPTS_HERE = demo test matrix setup interop
 ifneq ($(filter $(SCRIPTS_HERE),$(MAKECMDGOALS)),)
 
 # These need neither PostgreSQL nor anything else to be there yet.
@@ -11,6 +11,7 @@ demo: ; @test/demo
 test: ; @test/run
 matrix: ; @test/matrix
 setup: ; @test/setup
+interop: ; @test/interop/run
 
 else
 

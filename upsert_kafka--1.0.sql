@@ -307,3 +307,149 @@ FROM upsert_kafka.maintained_table t
 WHERE pg_catalog.has_table_privilege(t.target, 'SELECT');
 COMMENT ON VIEW progress IS 'how far maintained tables are, partition by partition';
 GRANT SELECT ON progress TO PUBLIC;
+
+-- === outbox (src/outbox) =======================================================
+
+-- One row per server and user mapping that exactly-once tables write through.  Names are for a
+-- restored copy, where the OIDs and the identity are another database's.
+CREATE TABLE outbox_stream (
+	stream integer PRIMARY KEY,
+	server_name name NOT NULL,
+	role_name name,						-- whose mapping; NULL: that of PUBLIC, or none
+	server_oid oid NOT NULL,
+	role_oid oid NOT NULL,
+	system_identifier bigint NOT NULL,	-- of the cluster that may send (decision 16)
+	database_oid oid NOT NULL,
+	kafka_group text NOT NULL,
+	transactional_id text NOT NULL,
+	carrier text NOT NULL,				-- topic whose partition 0 the group's offset is stored for
+	last_sent bigint NOT NULL DEFAULT 0,
+	removed_rows bigint NOT NULL DEFAULT 0,
+	removed_bytes bigint NOT NULL DEFAULT 0,
+	last_sent_at timestamptz,
+	unsettled_since timestamptz,		-- what is in Kafka may be more than last_sent tells
+	stopped_seq bigint,
+	error_sqlstate text,
+	error_message text,
+	error_at timestamptz
+) WITH (fillfactor = 50);
+COMMENT ON TABLE outbox_stream IS 'senders of the outbox and how far they are; see the view outbox_status';
+SELECT pg_catalog.pg_extension_config_dump('outbox_stream', '');
+
+-- What was ever written to a stream: changed by each transaction that writes to it, hence a table of its own.
+CREATE TABLE outbox_counter (
+	stream integer PRIMARY KEY,
+	last_seq bigint NOT NULL,
+	written_rows bigint NOT NULL,
+	written_bytes bigint NOT NULL,
+	copied_seq bigint						-- in a copy: the last message that its original may have sent
+) WITH (fillfactor = 50);
+COMMENT ON TABLE outbox_counter IS 'what was written to the outbox so far; see the view outbox_status';
+SELECT pg_catalog.pg_extension_config_dump('outbox_counter', '');
+
+-- Rows that are sent are deleted at once, so most of the table is dead most of the time.
+CREATE TABLE outbox_message (
+	stream integer NOT NULL,
+	seq bigint NOT NULL,
+	transaction_id xid8 NOT NULL,
+	source regclass NOT NULL,
+	topic text NOT NULL,
+	partition integer,					-- NULL: the partitioner decides when it is sent
+	partitioner smallint NOT NULL,
+	key bytea,
+	value bytea,
+	"timestamp" timestamptz NOT NULL,
+	header_names text[],
+	header_values bytea[],
+	queued_at timestamptz NOT NULL,
+	PRIMARY KEY (stream, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 10000);
+COMMENT ON TABLE outbox_message IS 'messages of exactly-once tables that wait to be sent; see the view outbox';
+SELECT pg_catalog.pg_extension_config_dump('outbox_message', '');
+
+CREATE FUNCTION flush_outbox(server name) RETURNS bigint
+AS 'MODULE_PATHNAME', 'upsert_kafka_flush_outbox' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION flush_outbox(name) IS 'sends, in this session, what waits in the outbox of a server; returns the number of messages';
+
+CREATE FUNCTION outbox_skip(server name, seq bigint) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_outbox_skip' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION outbox_skip(name, bigint) IS 'removes the message at which the outbox of a server has stopped, and goes on after it';
+
+CREATE FUNCTION resume_outbox(server name, discard boolean DEFAULT false) RETURNS void
+AS 'MODULE_PATHNAME', 'upsert_kafka_resume_outbox' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION resume_outbox(name, boolean)
+	IS 'lets a stopped outbox go on and a restored one begin to send; discard: throws away what waits';
+
+CREATE FUNCTION outbox_is_copy(system_identifier bigint, database_oid oid, server_oid oid) RETURNS boolean
+AS 'MODULE_PATHNAME', 'upsert_kafka_outbox_is_copy' LANGUAGE C STABLE STRICT PARALLEL SAFE;
+COMMENT ON FUNCTION outbox_is_copy(bigint, oid, oid) IS 'whether a stream of the outbox came with a copy of the database';
+
+CREATE FUNCTION outbox_sender(stream integer, OUT available boolean, OUT pid integer, OUT last_error text, OUT last_error_at timestamptz)
+AS 'MODULE_PATHNAME', 'upsert_kafka_outbox_sender' LANGUAGE C VOLATILE STRICT;
+COMMENT ON FUNCTION outbox_sender(integer) IS 'the process that sends a stream of the outbox; see the view outbox_status';
+
+CREATE FUNCTION outbox_follow_drop() RETURNS event_trigger
+AS 'MODULE_PATHNAME', 'upsert_kafka_outbox_follow_drop' LANGUAGE C;
+COMMENT ON FUNCTION outbox_follow_drop() IS 'refuses to drop a server while messages for it wait in the outbox';
+CREATE EVENT TRIGGER upsert_kafka_outbox_follow_drop ON sql_drop
+	WHEN TAG IN ('DROP SERVER', 'DROP FOREIGN DATA WRAPPER', 'DROP OWNED', 'DROP EXTENSION')
+	EXECUTE FUNCTION outbox_follow_drop();
+COMMENT ON EVENT TRIGGER upsert_kafka_outbox_follow_drop IS 'refuses to drop a server while messages for it wait in the outbox';
+
+-- for rows that do not come through foreign tables, such as those of a restore
+CREATE TRIGGER wake_workers AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON outbox_stream
+	FOR EACH STATEMENT EXECUTE FUNCTION wake_workers();
+
+-- One row per server and user mapping, for whoever may use the server.
+CREATE VIEW outbox_status WITH (security_barrier) AS
+SELECT f.srvname AS server,
+	s.role_name AS user_mapping,
+	CASE WHEN copied THEN 'restored'
+		WHEN s.stopped_seq IS NOT NULL THEN 'stopped'
+		WHEN c.written_rows <= s.removed_rows THEN 'idle'
+		WHEN w.pid IS NOT NULL THEN 'sending'
+		WHEN NOT w.available THEN 'no_sender'
+		WHEN w.last_error IS NOT NULL THEN 'retrying'
+		ELSE 'waiting' END AS state,
+	c.written_rows - s.removed_rows AS waiting_rows,
+	c.written_bytes - s.removed_bytes AS waiting_bytes,
+	(SELECT m.queued_at FROM upsert_kafka.outbox_message m
+	 WHERE m.stream = s.stream AND m.seq > s.last_sent ORDER BY m.stream, m.seq LIMIT 1) AS oldest,
+	c.last_seq AS last_written,
+	s.last_sent,
+	s.last_sent_at,
+	s.stopped_seq AS stopped_at,
+	w.pid AS sender,
+	CASE WHEN s.stopped_seq IS NOT NULL THEN s.error_message ELSE w.last_error END AS last_error,
+	CASE WHEN s.stopped_seq IS NOT NULL THEN s.error_at ELSE w.last_error_at END AS last_error_at
+FROM upsert_kafka.outbox_stream s
+	JOIN upsert_kafka.outbox_counter c ON c.stream = s.stream
+	CROSS JOIN LATERAL upsert_kafka.outbox_is_copy(s.system_identifier, s.database_oid, s.server_oid) AS copied
+	JOIN pg_catalog.pg_foreign_server f ON CASE WHEN copied THEN f.srvname = s.server_name ELSE f.oid = s.server_oid END
+	CROSS JOIN LATERAL upsert_kafka.outbox_sender(s.stream) w
+WHERE pg_catalog.has_server_privilege(f.oid, 'USAGE');
+COMMENT ON VIEW outbox_status IS 'what waits in the outbox of exactly-once tables, and who sends it';
+GRANT SELECT ON outbox_status TO PUBLIC;
+
+-- Messages show every column of every row written through a table: they are its owner's.
+CREATE VIEW outbox WITH (security_barrier) AS
+SELECT f.srvname AS server,
+	m.seq,
+	m.transaction_id,
+	m.source,
+	m.topic,
+	m.partition,
+	m.key,
+	m.value,
+	m."timestamp",
+	m.header_names,
+	m.header_values,
+	m.queued_at
+FROM upsert_kafka.outbox_message m
+	JOIN upsert_kafka.outbox_stream s ON s.stream = m.stream AND m.seq > s.last_sent
+	JOIN pg_catalog.pg_foreign_server f ON CASE WHEN upsert_kafka.outbox_is_copy(s.system_identifier, s.database_oid, s.server_oid)
+		THEN f.srvname = s.server_name ELSE f.oid = s.server_oid END
+	JOIN pg_catalog.pg_class r ON r.oid = m.source
+WHERE pg_catalog.pg_has_role(r.relowner, 'USAGE');
+COMMENT ON VIEW outbox IS 'messages that wait to be sent, for the owners of the tables they were written through';
+GRANT SELECT ON outbox TO PUBLIC;

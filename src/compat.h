@@ -175,6 +175,22 @@
 #define SUBTRANSACTION_IN_PARALLEL_MODE_compat false
 #endif
 
+/* 15 has a function for the timeline that WAL is written to; before, RecoveryInProgress() set it */
+#if PG_VERSION_NUM >= 150000
+#define GetWALInsertionTimeLine_compat() GetWALInsertionTimeLine()
+#else
+#define GetWALInsertionTimeLine_compat() ((void) RecoveryInProgress(), ThisTimeLineID)
+#endif
+
+/* 16 has one function for all kinds of objects (see above) */
+#if PG_VERSION_NUM >= 160000
+#define server_ownercheck_compat(server, role) object_ownercheck(ForeignServerRelationId, server, role)
+#define server_aclcheck_compat(server, role, mode) object_aclcheck(ForeignServerRelationId, server, role, mode)
+#else
+#define server_ownercheck_compat(server, role) pg_foreign_server_ownercheck(server, role)
+#define server_aclcheck_compat(server, role, mode) pg_foreign_server_aclcheck(server, role, mode)
+#endif
+
 /* 16 split the reading of a whole piece off; before it, the length had to be checked */
 #if PG_VERSION_NUM >= 160000
 #define BufFileReadExact_compat(file, to, len) BufFileReadExact(file, to, len)

@@ -18,6 +18,7 @@ PG_MODULE_MAGIC;
 void		_PG_init(void);
 
 int			uk_max_workers = 4;
+int			uk_max_senders = 4;
 bool		uk_workers = true;
 int			uk_idle_timeout = 60000;
 int			uk_batch_rows = 10000;
@@ -25,6 +26,7 @@ int			uk_batch_bytes = 16384;
 int			uk_batch_time = 100;
 int			uk_wait_timeout = 60000;
 int			uk_queue_kb = 65536;
+int			uk_outbox_limit = 1024 * 1024;
 int			uk_commit_timeout = 10000;
 
 void
@@ -52,11 +54,20 @@ _PG_init(void)
 							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
 
 	/* a session that loads the library by itself may not define a PGC_POSTMASTER one */
+	DefineCustomIntVariable("upsert_kafka.max_senders",
+							gettext_noop("Most processes of the server that send the outboxes of exactly-once tables."),
+							NULL, &uk_max_senders, 4, 1, 64,
+							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP,
+							0, NULL, NULL, NULL);
 	DefineCustomIntVariable("upsert_kafka.max_workers",
 							gettext_noop("Most apply and backfill workers that run at once in the server."),
 							NULL, &uk_max_workers, 4, 1, 256,
 							process_shared_preload_libraries_in_progress ? PGC_POSTMASTER : PGC_SIGHUP,
 							0, NULL, NULL, NULL);
+	DefineCustomIntVariable("upsert_kafka.outbox_limit",
+							gettext_noop("Most bytes of messages that may wait in the outbox of a server."),
+							gettext_noop("-1 means no limit."), &uk_outbox_limit, 1024 * 1024, -1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_KB, NULL, NULL, NULL);
 	DefineCustomIntVariable("upsert_kafka.queue_size",
 							gettext_noop("Bytes that one Kafka client reads ahead."),
 							NULL, &uk_queue_kb, 65536, 1024, 1024 * 1024,

@@ -1,8 +1,9 @@
 /*
  * commit.c
  *	  The end of a transaction that has written to topics: before it commits, its
- *	  messages are sent in order and their acknowledgements waited for.  Owns the
- *	  transaction callbacks; the buffer is pending.c's.
+ *	  messages are sent in order and their acknowledgements waited for, and those of
+ *	  exactly-once tables put into the outbox.  Owns the transaction callbacks; the
+ *	  buffer is pending.c's.
  */
 #include "postgres.h"
 
@@ -11,6 +12,7 @@
 #include "fdw/pending_internal.h"
 #include "fdw/written.h"
 #include "miscadmin.h"
+#include "outbox/outbox.h"
 #include "upsert_kafka.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -72,6 +74,7 @@ typedef struct Sending
 	int			max_senders;
 	Sender	   *senders;
 	Window		window;
+	OutboxWriter *outbox;		/* NULL: this pass is for what is sent directly */
 } Sending;
 
 static Sending *sending;		/* in TopTransactionContext, while messages are sent */
@@ -135,7 +138,13 @@ sender_of(const PendingTarget *target)
 static void
 send_record(const PendingRecord *record)
 {
-	kafka_produce(sender_of(record->target)->producer, &record->out);
+	const PendingTarget *target = record->target;
+
+	if (target->delivery == DELIVERY_EXACTLY_ONCE)
+		outbox_write(sending->outbox, target->outbox_index, target->source, target->partitioner,
+					 &record->out);
+	else
+		kafka_produce(sender_of(target)->producer, &record->out);
 }
 
 /* ---- reduction ----------------------------------------------------------- */
@@ -254,14 +263,14 @@ check_targets(int64 end)
 	for (int i = 0; (target = pending_target(i)) != NULL; i++)
 	{
 		/* all of its records may have been undone */
-		if (target->first >= 0 &&
+		if (target->first >= 0 && target->delivery != DELIVERY_EXACTLY_ONCE &&
 			target->max_partition >= kafka_producer_partitions(sender_of(target)->producer, target->topic))
 			doubtful = true;
 	}
 	while (doubtful && pending_fetch(&position, end, &record))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (record.out.partition >= 0)
+		if (record.out.partition >= 0 && record.target->delivery != DELIVERY_EXACTLY_ONCE)
 			kafka_producer_check_partition(sender_of(record.target)->producer, record.out.topic,
 										   record.out.partition);
 		pending_record_free(&record);
@@ -277,6 +286,11 @@ send_all(int64 end)
 	while (pending_fetch(&position, end, &record))
 	{
 		CHECK_FOR_INTERRUPTS();
+		if ((record.target->delivery == DELIVERY_EXACTLY_ONCE) != (sending->outbox != NULL))
+		{
+			pending_record_free(&record);
+			continue;
+		}
 		if (window_ends(&record))
 			window_flush();
 		if (record.target->window_rows > 1)
@@ -288,6 +302,45 @@ send_all(int64 end)
 		}
 	}
 	window_flush();
+}
+
+/*
+ * Last of all, since others wait from here on until this transaction has ended.  What
+ * Kafka says of these messages nobody knows yet: a bookmark names their place here.
+ */
+static void
+write_outbox(void)
+{
+	PendingTarget *target;
+	OutboxTarget *targets;
+	int			n = 0;
+
+	while (pending_target(n) != NULL)
+		n++;
+	targets = palloc(sizeof(OutboxTarget) * Max(n, 1));
+	n = 0;
+	for (int i = 0; (target = pending_target(i)) != NULL; i++)
+	{
+		if (target->first < 0 || target->delivery != DELIVERY_EXACTLY_ONCE)
+			continue;
+		targets[n].serverid = target->serverid;
+		targets[n].userid = target->userid;
+		targets[n].topic = target->topic;
+		target->outbox_index = n++;
+	}
+	if (n == 0)
+		return;
+
+	sending->outbox = outbox_write_begin(n, targets);
+	send_all(pending_mark());
+	outbox_write_end(sending->outbox);
+	for (int i = 0; i < n; i++)
+	{
+		KafkaWritten written = {.topic = BOOKMARK_OUTBOX};
+
+		written.partition = outbox_written_stream(sending->outbox, i, &written.offset);
+		written_note(targets[i].serverid, 1, &written);
+	}
 }
 
 static void
@@ -327,6 +380,7 @@ send_and_wait(void)
 		kafka_producer_release(sender->producer);
 		sender->producer = NULL;
 	}
+	write_outbox();
 	sending = NULL;
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(cxt);

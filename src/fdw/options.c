@@ -115,7 +115,7 @@ static const char *const fields_include_values[] = {"ALL", "EXCEPT_KEY", NULL};
 /* in the order of KafkaPartitioner */
 static const char *const partitioner_values[] = {"default", "consistent", "fnv1a", "random", NULL};
 
-/* in the order of DeliveryGuarantee, what is not there yet behind them */
+/* in the order of DeliveryGuarantee */
 static const char *const delivery_values[] = {"at-least-once", "none", "exactly-once", NULL};
 
 /* in the order of StartupMode */
@@ -427,20 +427,6 @@ parse_topic_option(const char *name, const char *value)
 	return value;
 }
 
-static DeliveryGuarantee
-parse_delivery_option(const char *name, const char *value)
-{
-	int			guarantee = option_parse_enum(name, value, delivery_values);
-
-	if (guarantee > DELIVERY_NONE)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("%s \"%s\" is not supported by this version", name, delivery_values[guarantee]),
-				 errhint("With \"%s\" a message can stay in the topic although its transaction was aborted, but none of a committed transaction is missing.",
-						 delivery_values[DELIVERY_AT_LEAST_ONCE])));
-	return (DeliveryGuarantee) guarantee;
-}
-
 /* 0: no reduction */
 static int
 parse_window_option(const char *name, const char *value, int unit)
@@ -627,7 +613,7 @@ table_options_parse(List *options, TopicTable *table)
 				table->upsert = option_parse_enum(name, value, connector_values) == 0;
 				break;
 			case OPT_DELIVERY_GUARANTEE:
-				table->delivery = parse_delivery_option(name, value);
+				table->delivery = option_parse_enum(name, value, delivery_values);
 				break;
 			case OPT_KEY_FIELDS:
 				table->key_fields = parse_fields_option(name, value);

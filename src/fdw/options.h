@@ -56,7 +56,8 @@ typedef enum BoundedMode
 typedef enum DeliveryGuarantee
 {
 	DELIVERY_AT_LEAST_ONCE,		/* the commit waits for all acknowledgements */
-	DELIVERY_NONE				/* it waits for nothing */
+	DELIVERY_NONE,				/* it waits for nothing */
+	DELIVERY_EXACTLY_ONCE		/* through the outbox (src/outbox) */
 } DeliveryGuarantee;
 
 typedef struct PartitionOffset

@@ -79,6 +79,7 @@ target_fits(const PendingTarget *target, const TopicTable *table, Oid userid)
 {
 	return target->serverid == table->serverid && target->userid == userid &&
 		target->partitioner == table->partitioner && target->delivery == table->delivery &&
+		(target->delivery != DELIVERY_EXACTLY_ONCE || target->source == table->relid) &&
 		target->window_rows == table->window_rows && target->window_ms == table->window_ms &&
 		strcmp(target->topic, table->topic) == 0;
 }
@@ -115,6 +116,7 @@ target_of(const TopicTable *table, Oid userid)
 	target->topic = pstrdup(table->topic);
 	target->partitioner = table->partitioner;
 	target->delivery = table->delivery;
+	target->source = table->relid;
 	target->window_rows = table->window_rows;
 	target->window_ms = table->window_ms;
 	/* as it is now: the server may be altered or dropped before the commit */

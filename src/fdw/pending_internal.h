@@ -16,6 +16,8 @@ typedef struct PendingTarget
 	const char *topic;
 	KafkaPartitioner partitioner;
 	DeliveryGuarantee delivery;
+	Oid			source;			/* DELIVERY_EXACTLY_ONCE: the foreign table */
+	int			outbox_index;	/* among the targets of the outbox's writer */
 	int			window_rows;	/* reduction: 0 = none */
 	int			window_ms;
 	KafkaConfig *config;

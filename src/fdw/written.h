@@ -25,6 +25,12 @@ extern void written_abort(void);
 extern void written_wait(KafkaConsumer *consumer, const KafkaConfig *config, const TopicTable *table,
 						 int npartitions, const KafkaRange *partitions, int64 *end);
 
+/*
+ * In the place of a topic, where no topic can have this name: the partition is a
+ * stream of the outbox then, and the offset a number in it.
+ */
+#define BOOKMARK_OUTBOX	"*"
+
 /* One entry of a bookmark. */
 typedef struct BookmarkEntry
 {

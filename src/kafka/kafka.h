@@ -124,6 +124,13 @@ extern void kafka_query_offsets(KafkaConsumer *consumer, int n, const KafkaRange
  */
 extern void kafka_offsets_for_times(KafkaConsumer *consumer, int n, const KafkaRange *ranges, const int64 *ms, int64 *offsets);
 
+/*
+ * What a group has stored for a partition that exists, -1 if nothing; waits for a
+ * transaction that is about to store something else.  Errors as above, 42501
+ * when the group is not authorized.
+ */
+extern int64 kafka_group_offset(KafkaConsumer *consumer, const char *group, const char *topic, int32 partition);
+
 /* Names of all topics (internal ones left out), palloc'd, sorted. */
 extern char **kafka_list_topics(KafkaConsumer *consumer, int *ntopics);
 

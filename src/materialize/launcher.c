@@ -149,6 +149,9 @@ databases_read(bool first)
 		for (int i = 0; i < PROGRESS_TABLES; i++)
 			if (worker_shared->tables[i].database == oid)
 				worker_shared->tables[i].database = InvalidOid;
+		for (int i = 0; i < OUTBOX_ENTRIES; i++)
+			if (worker_shared->outbox[i].database == oid)
+				worker_shared->outbox[i].database = InvalidOid;
 		LWLockRelease(worker_shared->lock);
 		(void) hash_search(databases, &oid, HASH_REMOVE, NULL);
 	}
@@ -233,6 +236,17 @@ slots_reap(void)
 				table->loader = -1;
 				table->backfill = BACKFILL_WANTED;
 			}
+			/* of one that never came */
+			for (int e = 0; e < OUTBOX_ENTRIES; e++)
+			{
+				OutboxEntry *entry = &worker_shared->outbox[e];
+
+				if (OidIsValid(entry->database) && entry->slot == i)
+				{
+					entry->slot = -1;
+					entry->waiting = true;
+				}
+			}
 		}
 		LWLockRelease(worker_shared->lock);
 		if (!free_it)
@@ -260,11 +274,11 @@ slots_reap(void)
 	}
 }
 
-/* Reserve a free slot, from 'first' on; -1 if there is none.  Under the lock. */
+/* Reserve a free slot of this kind's, up to 'last'; -1 if there is none.  Under the lock. */
 static int
 slot_reserve(int last, WorkerKind kind, Oid database, Oid target, TimestampTz now)
 {
-	for (int i = 0; i <= last; i++)
+	for (int i = kind == WORKER_SENDER ? worker_shared->napply : 0; i <= last; i++)
 	{
 		WorkerSlot *slot = &worker_shared->slots[i];
 		uint32		generation = slot->generation + 1;
@@ -292,6 +306,7 @@ slot_start(int i)
 		[WORKER_LEADER] = "upsert_kafka apply worker",
 		[WORKER_HELPER] = "upsert_kafka apply worker",
 		[WORKER_BACKFILL] = "upsert_kafka backfill worker",
+		[WORKER_SENDER] = "upsert_kafka outbox sender",
 	};
 	WorkerSlot	slot = worker_shared->slots[i]; /* only we change a reserved one */
 	BackgroundWorker worker;
@@ -307,7 +322,10 @@ slot_start(int i)
 	snprintf(worker.bgw_library_name, sizeof(worker.bgw_library_name), "upsert_kafka");
 	snprintf(worker.bgw_function_name, sizeof(worker.bgw_function_name), "upsert_kafka_worker_main");
 	snprintf(worker.bgw_type, BGW_MAXLEN, "%s", types[slot.kind]);
-	if (slot.kind == WORKER_BACKFILL)
+	if (slot.kind == WORKER_SENDER)
+		snprintf(worker.bgw_name, BGW_MAXLEN, "%s of stream %u in database %u", types[slot.kind],
+				 slot.target, slot.database);
+	else if (slot.kind == WORKER_BACKFILL)
 		snprintf(worker.bgw_name, BGW_MAXLEN, "%s of table %u in database %u", types[slot.kind],
 				 slot.target, slot.database);
 	else
@@ -363,7 +381,7 @@ count_free(void)
 {
 	int			n = 0;
 
-	for (int i = 0; i < worker_shared->nslots - 1; i++)
+	for (int i = 0; i < worker_shared->napply - 1; i++)
 		n += worker_shared->slots[i].state == SLOT_FREE;
 	return n;
 }
@@ -419,14 +437,14 @@ next_database(uint32 round)
 static void
 leader_dismiss(TimestampTz now, long *nap)
 {
-	for (int i = 0; i < worker_shared->nslots - 1; i++)
+	for (int i = 0; i < worker_shared->napply - 1; i++)
 	{
 		WorkerSlot *slot = &worker_shared->slots[i];
 
 		if (slot->kind == WORKER_LEADER && slot->state == SLOT_RUNNING && slot->stop)
 			return;				/* one is on its way out */
 	}
-	for (int i = 0; i < worker_shared->nslots - 1; i++)
+	for (int i = 0; i < worker_shared->napply - 1; i++)
 	{
 		WorkerSlot *slot = &worker_shared->slots[i];
 
@@ -458,7 +476,7 @@ start_leaders(long *nap)
 			!not_yet(entry->not_before, now, nap))
 		{
 			/* the last slot is for finding out whether there are tables at all */
-			slot = slot_reserve(worker_shared->nslots - (entry->waiting ? 2 : 1),
+			slot = slot_reserve(worker_shared->napply - (entry->waiting ? 2 : 1),
 								WORKER_LEADER, entry->oid, InvalidOid, now);
 			if (slot < 0)
 			{
@@ -508,7 +526,7 @@ start_backfills(long *nap)
 			!not_yet(table->backfill_after, now, nap))
 		{
 			database = table->database;
-			slot = slot_reserve(worker_shared->nslots - 2, WORKER_BACKFILL, database, table->target, now);
+			slot = slot_reserve(worker_shared->napply - 2, WORKER_BACKFILL, database, table->target, now);
 			if (slot >= 0)
 			{
 				table->loader = slot;
@@ -564,7 +582,7 @@ start_helpers(long *nap)
 		if (ntables > 1 + count_workers(WORKER_HELPER, entry->oid) && count_free() > 1 &&
 			!worker_database_held(entry->oid) && !not_yet(entry->helper_not_before, now, nap))
 		{
-			slot = slot_reserve(worker_shared->nslots - 2, WORKER_HELPER, entry->oid, InvalidOid, now);
+			slot = slot_reserve(worker_shared->napply - 2, WORKER_HELPER, entry->oid, InvalidOid, now);
 			entry->helper_not_before = TimestampTzPlusMilliseconds(now, HELPER_PAUSE_MS);
 			*nap = Min(*nap, HELPER_PAUSE_MS);
 		}
@@ -572,6 +590,40 @@ start_helpers(long *nap)
 
 		if (slot >= 0)
 			(void) slot_start(slot);
+	}
+}
+
+/* Senders have slots of their own: what users write must not wait for loads. */
+static void
+start_senders(long *nap)
+{
+	for (int e = 0; e < OUTBOX_ENTRIES; e++)
+	{
+		OutboxEntry *entry = &worker_shared->outbox[e];
+		TimestampTz now = GetCurrentTimestamp();
+		int			slot = -1;
+
+		LWLockAcquire(worker_shared->lock, LW_EXCLUSIVE);
+		if (OidIsValid(entry->database) && entry->waiting && entry->slot < 0 &&
+			!worker_database_held(entry->database) && !not_yet(entry->not_before, now, nap))
+		{
+			slot = slot_reserve(worker_shared->nslots - 1, WORKER_SENDER, entry->database,
+								(Oid) entry->stream, now);
+			if (slot >= 0)
+				entry->slot = slot;
+			else
+				*nap = Min(*nap, RETRY_MS);
+		}
+		LWLockRelease(worker_shared->lock);
+
+		if (slot >= 0 && !slot_start(slot))
+		{
+			LWLockAcquire(worker_shared->lock, LW_EXCLUSIVE);
+			entry->slot = -1;
+			entry->not_before = TimestampTzPlusMilliseconds(now, RETRY_MS);
+			LWLockRelease(worker_shared->lock);
+			*nap = Min(*nap, RETRY_MS);
+		}
 	}
 }
 
@@ -614,6 +666,7 @@ upsert_kafka_launcher_main(Datum arg)
 			databases_read(first);
 			first = false;
 			start_leaders(&nap);
+			start_senders(&nap);
 			start_backfills(&nap);
 			start_helpers(&nap);
 		}

@@ -17,6 +17,7 @@
 #include "materialize/catalog.h"
 #include "materialize/worker.h"
 #include "miscadmin.h"
+#include "outbox/outbox.h"
 #include "storage/latch.h"
 #include "upsert_kafka.h"
 #include "utils/acl.h"
@@ -278,22 +279,38 @@ wait_until_reached(const WaitTarget *wait, int64 timeout_ms)
 	MemoryContextDelete(context);
 }
 
-/* The ends that a bookmark names in the table's topic; NULL: it is no bookmark. */
+/*
+ * The ends that a bookmark names in the table's topic; NULL: it is no bookmark.  For
+ * what an outbox had to send they are the topic's, once that has been sent.
+ */
 static WaitTarget *
-ends_of_bookmark(const MaintainedTable *table, const char *bookmark)
+ends_of_bookmark(const MaintainedTable *table, const char *bookmark, TimestampTz until)
 {
 	WaitTarget *result = palloc0(sizeof(WaitTarget));
 	BookmarkEntry *entries;
 	Relation	rel;
+	TopicTable *topic;
 	int			n;
 	bool		numbers = true;
+	bool		outbox = false;
 
 	if (!bookmark_parse(bookmark, &n, &entries))
 		return NULL;
 	rel = table_open(table->source, AccessShareLock);
+	topic = topic_table_get(rel);
 	result->target = table->target;
-	result->topic = topic_table_get(rel)->topic;
+	result->topic = topic->topic;
 	table_close(rel, NoLock);
+	for (int i = 0; i < n; i++)
+	{
+		if (strcmp(entries[i].topic, BOOKMARK_OUTBOX) != 0)
+			continue;
+		outbox = true;
+		if (!outbox_wait_sent(entries[i].partition, entries[i].next_offset - 1, topic->serverid, until))
+			return NULL;
+	}
+	if (outbox)
+		return ends_take(table);
 	for (int i = 0; i < n; i++)
 	{
 		numbers = numbers && strspn(entries[i].topic, "0123456789") == strlen(entries[i].topic);
@@ -361,17 +378,19 @@ upsert_kafka_wait_for_bookmark(PG_FUNCTION_ARGS)
 	Interval   *timeout = PG_ARGISNULL(2) ? NULL : PG_GETARG_INTERVAL_P(2);
 	char	   *bookmark;
 	int64		timeout_ms;
+	TimestampTz until;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	timeout_ms = timeout_of(timeout);
+	until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout_ms);
 	table = table_to_wait_for(PG_GETARG_OID(0));
 	if (PG_ARGISNULL(1))
 		wait = ends_take(table);
 	else
 	{
 		bookmark = text_to_cstring(PG_GETARG_TEXT_PP(1));
-		wait = ends_of_bookmark(table, bookmark);
+		wait = ends_of_bookmark(table, bookmark, until);
 		if (wait == NULL && (timeout != NULL || strchr("0123456789+-@P ", bookmark[0]) == NULL ||
 							 bookmark[0] == '\0'))
 			ereport(ERROR,
@@ -384,8 +403,9 @@ upsert_kafka_wait_for_bookmark(PG_FUNCTION_ARGS)
 																		  ObjectIdGetDatum(InvalidOid),
 																		  Int32GetDatum(-1))));
 			wait = ends_take(table);
+			until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), timeout_ms);
 		}
 	}
-	wait_until_reached(wait, timeout_ms);
+	wait_until_reached(wait, Max(TimestampDifferenceMilliseconds(GetCurrentTimestamp(), until), 0));
 	PG_RETURN_BOOL(true);
 }

@@ -12,6 +12,7 @@
 #include "materialize/worker.h"
 #include "materialize/worker_table.h"
 #include "miscadmin.h"
+#include "outbox/outbox.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
@@ -29,6 +30,7 @@
 #define READ_RETRY_MS		500
 #define HELPER_PATIENCE_MS	10000	/* a helper that gets no table leaves */
 #define RELOAD_AFTER_MS		5000	/* a load whose process was ended starts again */
+#define RESEND_AFTER_MS		1000	/* a sender that died is started again */
 #define MAX_EVENTS			16
 
 static int	my_slot;
@@ -94,6 +96,22 @@ worker_exit(int code, Datum arg)
 			}
 		}
 
+		for (int i = 0; i < OUTBOX_ENTRIES; i++)
+		{
+			OutboxEntry *entry = &worker_shared->outbox[i];
+
+			if (!OidIsValid(entry->database) || entry->slot != my_slot)
+				continue;
+			entry->slot = -1;
+			/* it may have been in the middle of something */
+			if (slot->outcome == OUTCOME_FAILED || slot->stop)
+			{
+				entry->waiting = true;
+				entry->not_before = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+																slot->stop ? 0 : RESEND_AFTER_MS);
+			}
+		}
+
 		/* something was registered after our last look */
 		if (slot->outcome == OUTCOME_NOTHING && slot->reread)
 			slot->outcome = OUTCOME_LEFT;
@@ -137,10 +155,10 @@ worker_attach(void)
 static bool
 slot_is_for_probes(void)
 {
-	return my_slot == worker_shared->nslots - 1;
+	return my_slot == worker_shared->napply - 1;
 }
 
-static void
+void
 worker_leave(WorkerOutcome outcome)
 {
 	LWLockAcquire(worker_shared->lock, LW_EXCLUSIVE);
@@ -149,8 +167,7 @@ worker_leave(WorkerOutcome outcome)
 	proc_exit(0);
 }
 
-/* Asked to leave?  Also tells, once, whether registrations have changed. */
-static bool
+bool
 worker_stop_requested(bool *reread)
 {
 	WorkerSlot *slot = slot_mine();
@@ -211,6 +228,8 @@ registrations_read(List **live, List **backfill, List **all)
 		MemoryContextSwitchTo(old);
 	}
 
+	outbox_look();
+
 	/* names may have changed; new tables get theirs here, inside a transaction */
 	foreach(lc, *live)
 	{
@@ -255,7 +274,7 @@ tables_claim(List *live, bool leader)
 		WorkerSlot *slot = &worker_shared->slots[i];
 
 		if (slot->state == SLOT_RUNNING && slot->database == my_database && !slot->stop &&
-			slot->kind != WORKER_BACKFILL)
+			(slot->kind == WORKER_LEADER || slot->kind == WORKER_HELPER))
 			nworkers++;
 	}
 	share = (list_length(live) + nworkers - 1) / Max(nworkers, 1);
@@ -643,5 +662,7 @@ upsert_kafka_worker_main(Datum arg)
 
 	if (kind == WORKER_BACKFILL)
 		backfill_main(target);
+	if (kind == WORKER_SENDER)
+		outbox_sender_main((int32) target);
 	apply_loop(kind == WORKER_LEADER);
 }

@@ -12,6 +12,7 @@
 #include "datatype/timestamp.h"
 #include "materialize/catalog.h"
 #include "materialize/progress.h"
+#include "outbox/outbox_shared.h"
 #include "storage/condition_variable.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
@@ -20,7 +21,8 @@ typedef enum WorkerKind
 {
 	WORKER_LEADER,				/* the first apply worker of a database */
 	WORKER_HELPER,				/* a further one, when there are several tables */
-	WORKER_BACKFILL				/* loads one table */
+	WORKER_BACKFILL,			/* loads one table */
+	WORKER_SENDER				/* sends one stream of the outbox (src/outbox) */
 } WorkerKind;
 
 typedef enum SlotState
@@ -47,7 +49,7 @@ typedef struct WorkerSlot
 	WorkerKind	kind;
 	WorkerOutcome outcome;
 	Oid			database;
-	Oid			target;			/* WORKER_BACKFILL */
+	Oid			target;			/* WORKER_BACKFILL; WORKER_SENDER: the stream */
 	pid_t		pid;			/* 0 until attached */
 	Latch	   *latch;
 	TimestampTz started_at;
@@ -77,8 +79,10 @@ typedef struct WorkerShared
 	}			holds[WORKER_HOLDS];
 
 	TableProgress tables[PROGRESS_TABLES];
+	OutboxEntry outbox[OUTBOX_ENTRIES];
 
-	int			nslots;			/* max_workers, and one for probes */
+	int			napply;			/* max_workers, and one for probes: the first slots .. */
+	int			nslots;			/* .. and then those of senders */
 	WorkerSlot	slots[FLEXIBLE_ARRAY_MEMBER];
 } WorkerShared;
 
@@ -105,6 +109,13 @@ extern void worker_notify_applied(void);
 extern void worker_shared_init(void);
 extern void worker_wake_database(Oid database);
 extern bool worker_database_held(Oid database); /* under the lock */
+
+/*
+ * worker.c, for what runs in a worker's process: asked to leave?  (Also tells, once,
+ * whether registrations have changed.)  And leaving.
+ */
+extern bool worker_stop_requested(bool *reread);
+extern void worker_leave(WorkerOutcome outcome) pg_attribute_noreturn();
 
 /* worker_dbhold.c: workers leave a database that is dropped, moved or copied */
 extern void worker_dbhold_init(void);

@@ -28,11 +28,16 @@ static shmem_startup_hook_type previous_shmem_startup = NULL;
 static bool wake_at_commit = false;
 
 /* One slot more than max_workers: a probe must not need one that a worker holds */
+static int
+slots_wanted(void)
+{
+	return uk_max_workers + 1 + uk_max_senders;
+}
+
 static Size
 worker_shared_size(void)
 {
-	return add_size(offsetof(WorkerShared, slots),
-					mul_size(uk_max_workers + 1, sizeof(WorkerSlot)));
+	return add_size(offsetof(WorkerShared, slots), mul_size(slots_wanted(), sizeof(WorkerSlot)));
 }
 
 static void
@@ -58,7 +63,8 @@ worker_shmem_startup(void)
 	{
 		memset(worker_shared, 0, worker_shared_size());
 		worker_shared->lock = &GetNamedLWLockTranche("upsert_kafka")->lock;
-		worker_shared->nslots = uk_max_workers + 1;
+		worker_shared->napply = uk_max_workers + 1;
+		worker_shared->nslots = slots_wanted();
 		ConditionVariableInit(&worker_shared->applied);
 	}
 	LWLockRelease(AddinShmemInitLock);
