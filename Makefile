@@ -19,11 +19,14 @@ EXTENSION  = upsert_kafka
 DATA       = upsert_kafka--1.0.sql
 OBJS       = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/*/*.c)))
 
-PG_CPPFLAGS = -I$(srcdir)/src $(shell pkg-config --cflags rdkafka jansson)
+# without libcurl everything works but formats that ask a schema registry
+CURL := $(shell pkg-config --exists libcurl && echo libcurl)
+
+PG_CPPFLAGS = -I$(srcdir)/src $(shell pkg-config --cflags rdkafka jansson $(CURL)) $(if $(CURL),-DHAVE_CURL)
 PG_CFLAGS   = -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers $(CLANG_CFLAGS)
 # where the server was built with gcc, PGXS hands on flags and attributes that clang doesn't know
 CLANG_CFLAGS = $(if $(findstring clang,$(shell $(CC) --version)),-Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes)
-SHLIB_LINK  = $(shell pkg-config --libs rdkafka jansson) -lpthread
+SHLIB_LINK  = $(shell pkg-config --libs rdkafka jansson $(CURL)) -lpthread
 
 # make installcheck wants a running server and a Kafka: eval "$(test/lab env)"
 REGRESS        = $(shell sed 's/\#.*//' test/schedule 2>/dev/null)

@@ -81,7 +81,7 @@ ALTER FOREIGN TABLE opt_t OPTIONS (SET topic '');
 ALTER FOREIGN TABLE opt_t OPTIONS (SET topic 'a;b');
 ALTER FOREIGN TABLE opt_t OPTIONS (SET topic 'a/b');
 ALTER FOREIGN TABLE opt_t OPTIONS (SET value_format 'jsonl');
-ALTER FOREIGN TABLE opt_t OPTIONS (SET key_format 'avro-confluent');
+ALTER FOREIGN TABLE opt_t OPTIONS (SET key_format 'orc');
 ALTER FOREIGN TABLE opt_t OPTIONS (ADD format 'json');
 ALTER FOREIGN TABLE opt_t OPTIONS (ADD "value.format" 'json');
 ALTER FOREIGN TABLE opt_t OPTIONS (ADD on_error 'ignore');

@@ -19,6 +19,7 @@ format_column_init(FormatColumn *result, const TopicColumn *column)
 	result->typmod = column->typmod;
 	result->collation = column->collation;
 	result->is_metadata = column->metadata == META_FORMAT;
+	result->not_null = column->not_null;
 }
 
 static void

@@ -832,6 +832,8 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	spec.upsert = table->upsert;
 	spec.connect = is_key && table->value_format->connect;
 	spec.time_zone = table->time_zone;
+	if (format->registry)
+		spec.registry = registry_access_get(table->serverid, table->userid);
 	decoder = format->create(&spec);
 	decoder->routine = format;
 	return decoder;

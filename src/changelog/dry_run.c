@@ -160,6 +160,14 @@ upsert_kafka_encode(PG_FUNCTION_ARGS)
 	rel = table_open(argument_table(fcinfo, _("Give a row of the table: upsert_kafka.encode(ROW(1, 'a')::foreign_table).")),
 					 AccessShareLock);
 	table = topic_table_get(rel);
+	if ((table->key_format && table->key_format->registry) || table->value_format->registry)
+	{
+		/* registers the schema, so it is more than a look */
+		AclResult	acl = pg_class_aclcheck(table->relid, GetUserId(), ACL_INSERT);
+
+		if (acl != ACLCHECK_OK)
+			aclcheck_error(acl, OBJECT_FOREIGN_TABLE, table->name);
+	}
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 

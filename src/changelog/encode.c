@@ -34,6 +34,10 @@ create_encoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	spec.columns = columns;
 	spec.options = options;
 	spec.is_key = is_key;
+	spec.topic = table->topic;
+	spec.time_zone = table->time_zone;
+	if (format->registry)
+		spec.registry = registry_access_get(table->serverid, table->userid);
 	encoder = format->create_encoder(&spec);
 	encoder->routine = format;
 	return encoder;

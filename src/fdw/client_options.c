@@ -99,7 +99,7 @@ property_name(const char *name)
 bool
 client_option_known(const char *name)
 {
-	return property_name(name) != NULL || strip_properties(name) != name;
+	return property_name(name) != NULL || strip_properties(name) != name || strncmp(name, "registry_", 9) == 0;
 }
 
 static const char *
@@ -124,6 +124,85 @@ invalid_option(const char *name, const char *hint)
 			 errhint("%s", hint)));
 }
 
+/* --- schema registry -------------------------------------------------------- */
+
+static const char *const registry_server_options[] = {"registry_url", "registry_ca_pem", NULL};
+static const char *const registry_mapping_options[] = {"registry_username", "registry_password", "registry_token", NULL};
+
+static bool
+is_word(const char *name, const char *const *words)
+{
+	for (int i = 0; words[i]; i++)
+	{
+		if (strcmp(words[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_registry_option(const char *snake)
+{
+	return is_word(snake, registry_server_options) || is_word(snake, registry_mapping_options);
+}
+
+/*
+ * The address is the server's alone, so that who may only use it cannot have the
+ * database server send requests elsewhere; secrets are a user mapping's alone.
+ */
+static void
+registry_option_check(DefElem *def, const char *snake, bool in_mapping)
+{
+	const char *value = defGetString(def);
+	const char *problem;
+
+	if (is_word(snake, registry_server_options) && in_mapping)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
+				 errmsg("option \"%s\" is not allowed in a user mapping", def->defname),
+				 errhint("Set it on the server.")));
+	if (is_word(snake, registry_mapping_options) && !in_mapping)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
+				 errmsg("option \"%s\" is not allowed on a server", def->defname),
+				 errdetail("Server options can be read by everybody."),
+				 errhint("Set it in a user mapping.")));
+	if (strcmp(snake, "registry_url") == 0 && (problem = registry_url_problem(value)) != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+				 errmsg("invalid value for option \"%s\"", def->defname),
+				 errdetail("%s", problem)));
+
+	/* a line's end would begin another header */
+	if (in_mapping)
+	{
+		for (const char *p = value; *p; p++)
+		{
+			if ((unsigned char) *p < ' ' || *p == 0x7f)
+				ereport(ERROR,
+						(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+						 errmsg("invalid value for option \"%s\"", def->defname),
+						 errdetail("It has a control character.")));
+		}
+	}
+}
+
+/* NULL if it is not given */
+static const char *
+registry_option(List *options, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		DefElem    *def = lfirst_node(DefElem, lc);
+
+		if (strcmp(option_snake_case(def->defname), name) == 0)
+			return defGetString(def);
+	}
+	return NULL;
+}
+
 static void
 client_option_unknown(const char *name, bool in_mapping)
 {
@@ -139,10 +218,14 @@ client_option_unknown(const char *name, bool in_mapping)
 
 	while (properties[n])
 		n++;
-	names = palloc(sizeof(char *) * (n + 16));
+	names = palloc(sizeof(char *) * (n + 24));
 	n = 0;
 	for (int i = 0; !in_mapping && own[i]; i++)
 		names[n++] = own[i];
+	for (int i = 0; registry_server_options[i] && !in_mapping; i++)
+		names[n++] = registry_server_options[i];
+	for (int i = 0; registry_mapping_options[i] && in_mapping; i++)
+		names[n++] = registry_mapping_options[i];
 	for (int i = 0; properties[i]; i++)
 		names[n++] = properties[i];
 	names[n] = NULL;
@@ -155,7 +238,7 @@ client_option_unknown(const char *name, bool in_mapping)
 	if (hint)
 		invalid_option(name, psprintf(_("Perhaps you meant the option \"%s\"."), hint));
 	invalid_option(name, in_mapping
-				   ? _("A user mapping takes the client's sasl, ssl and security properties, such as \"sasl_username\" and \"sasl_password\".")
+				   ? _("A user mapping takes the client's sasl, ssl and security properties, such as \"sasl_username\" and \"sasl_password\", and registry_username, registry_password, registry_token.")
 				   : _("A server takes \"bootstrap_servers\", \"timeout\" and client properties such as \"security.protocol\"."));
 }
 
@@ -300,6 +383,26 @@ client_options_parse(List *options, bool in_mapping, bool check, KafkaConfig *co
 		const char *name;
 		const char **spelling = NULL;
 
+		if (is_registry_option(snake))
+		{
+			ListCell   *other;
+
+			foreach(other, options)
+			{
+				DefElem    *first = lfirst_node(DefElem, other);
+
+				if (first == def)
+					break;
+				if (strcmp(option_snake_case(first->defname), snake) == 0)
+					ereport(ERROR,
+							(errcode(ERRCODE_DUPLICATE_OBJECT),
+							 errmsg("option \"%s\" provided more than once", snake),
+							 errdetail("\"%s\" and \"%s\" are spellings of the same option.", first->defname, def->defname)));
+			}
+			registry_option_check(def, snake, in_mapping);
+			continue;
+		}
+
 		/*
 		 * bootstrap_servers is one of ours because it is required, and because
 		 * a user mapping must not lead the server's name elsewhere.
@@ -417,4 +520,31 @@ kafka_config_get(Oid serverid, Oid userid)
 	}
 	config->fingerprint = hash;
 	return config;
+}
+
+RegistryAccess *
+registry_access_get(Oid serverid, Oid userid)
+{
+	RegistryAccess *access = palloc0(sizeof(RegistryAccess));
+	KafkaConfig *config = kafka_config_get(serverid, userid);
+	ForeignServer *server = GetForeignServer(serverid);
+	Oid			umid;
+	List	   *mapping = find_user_mapping(serverid, userid, &umid);
+	const char *url = registry_option(server->options, "registry_url");
+
+	access->server_name = server->servername;
+	access->timeout_ms = config->timeout_ms;
+	if (url)
+	{
+		Size		len = strlen(url);
+
+		while (len > 0 && url[len - 1] == '/')
+			len--;
+		access->url = pnstrdup(url, len);
+	}
+	access->ca_pem = registry_option(server->options, "registry_ca_pem");
+	access->username = registry_option(mapping, "registry_username");
+	access->password = registry_option(mapping, "registry_password");
+	access->token = registry_option(mapping, "registry_token");
+	return access;
 }

@@ -21,6 +21,8 @@ named_format(const char *snake, bool *is_key, const char **option)
 {
 	const char *const *names = format_names();
 	const char *name = snake;
+	const FormatRoutine *format = NULL;
+	Size		longest = 0;
 
 	*is_key = strncmp(name, "key_", 4) == 0;
 	if (*is_key)
@@ -28,18 +30,20 @@ named_format(const char *snake, bool *is_key, const char **option)
 	else if (strncmp(name, "value_", 6) == 0)
 		name += 6;
 
+	/* avro_confluent_url is avro-confluent's: the longest name wins */
 	for (int i = 0; names[i]; i++)
 	{
 		char	   *prefix = option_snake_case(names[i]);
 		Size		len = strlen(prefix);
 
-		if (strncmp(name, prefix, len) == 0 && name[len] == '_')
+		if (len > longest && strncmp(name, prefix, len) == 0 && name[len] == '_')
 		{
+			longest = len;
 			*option = name + len + 1;
-			return format_lookup(names[i]);
+			format = format_lookup(names[i]);
 		}
 	}
-	return NULL;
+	return format;
 }
 
 bool
@@ -149,7 +153,7 @@ format_option_value(const FormatOptionRef *ref)
 		return character_value(ref);
 	if (strcmp(type, "regex") == 0)
 		check_regex(ref);
-	else if (strchr(type, '|'))
+	else if (strcmp(type, "text") != 0)
 	{
 		char	   *copy = pstrdup(type);
 		const char *words[32];

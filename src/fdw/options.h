@@ -12,6 +12,8 @@
 #include "format/format.h"
 #include "kafka/kafka.h"
 #include "kafka/producer.h"
+
+#include "registry/registry.h"
 #include "utils/relcache.h"
 
 typedef enum MetadataKind
@@ -71,6 +73,7 @@ typedef struct TopicColumn
 	int32		typmod;
 	Oid			collation;
 	bool		is_key;			/* decoded from the message key */
+	bool		not_null;		/* declared NOT NULL, or key of an upsert table */
 	MetadataKind metadata;		/* not META_NONE: taken from the record */
 	const char *field;			/* name in the message, or of the format's metadata */
 } TopicColumn;
@@ -83,6 +86,8 @@ typedef struct TopicTable
 	const char *name;
 	Oid			serverid;
 	const char *server_name;
+	Oid			userid;			/* whose user mapping counts; the current user's, unless the
+								 * caller says otherwise */
 
 	bool		upsert;			/* connector upsert-kafka; else kafka (append) */
 	bool		changelog;		/* changelog 'true' */
@@ -151,6 +156,12 @@ extern TopicTable *topic_table_get(Relation rel);
  * is fine.  palloc'd in CurrentMemoryContext.
  */
 extern KafkaConfig *kafka_config_get(Oid serverid, Oid userid);
+
+/*
+ * The server's schema registry as 'userid' may ask it; url is NULL where there is none.
+ * palloc'd in CurrentMemoryContext.
+ */
+extern RegistryAccess *registry_access_get(Oid serverid, Oid userid);
 
 /*
  * ERROR HV00D invalid option, with the closest of names[] (NULL-terminated) as

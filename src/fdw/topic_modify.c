@@ -199,6 +199,7 @@ modify_state_create(EState *estate, ResultRelInfo *rri, const Bitmapset *given)
 
 	state->table = topic_table_get(rri->ri_RelationDesc);
 	state->userid = foreign_modify_user(rri, estate);
+	state->table->userid = state->userid;
 	state->encoder = row_encoder_create(state->table, given);
 	state->row_cxt = AllocSetContextCreate(CurrentMemoryContext, "row to write", ALLOCSET_SMALL_SIZES);
 	state->users = 1;

@@ -68,6 +68,7 @@ topic_scan_create(Relation rel, const Bitmapset *wanted, Oid userid, bool rewind
 	TopicScan  *scan = palloc0(sizeof(TopicScan));
 
 	scan->table = topic_table_get(rel);
+	scan->table->userid = userid;
 	scan->desc = CreateTupleDescCopy(RelationGetDescr(rel));
 	scan->userid = userid;
 	scan->wanted = bms_copy(wanted);

@@ -12,6 +12,7 @@
 #include "fdw/option_list.h"
 #include "foreign/fdwapi.h"
 #include "foreign/foreign.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -180,6 +181,7 @@ read_columns(TopicTable *table, Relation rel)
 		column->type = att->atttypid;
 		column->typmod = att->atttypmod;
 		column->collation = att->attcollation;
+		column->not_null = att->attnotnull;
 		column_options_parse(GetForeignColumnOptions(table->relid, i + 1), &options);
 		column->is_key = options.key;
 		column->metadata = options.metadata;
@@ -305,6 +307,7 @@ topic_table_get(Relation rel)
 	table->schema_name = get_namespace_name(RelationGetNamespace(rel));
 	table->name = pstrdup(RelationGetRelationName(rel));
 	table->serverid = foreign->serverid;
+	table->userid = GetUserId();
 	table->server_name = GetForeignServer(foreign->serverid)->servername;
 
 	table_options_parse(foreign->options, table);
@@ -314,8 +317,10 @@ topic_table_get(Relation rel)
 	table->keys = palloc(sizeof(AttrNumber) * Max(table->natts, 1));
 	for (int i = 0; i < table->natts; i++)
 	{
-		if (table->columns[i].is_key)
-			table->keys[table->nkeys++] = i + 1;
+		if (!table->columns[i].is_key)
+			continue;
+		table->keys[table->nkeys++] = i + 1;
+		table->columns[i].not_null |= table->upsert;
 	}
 	check_keys(table);
 	for (int i = 0; i < table->natts; i++)

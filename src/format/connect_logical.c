@@ -10,6 +10,7 @@
 #include "common/base64.h"
 #include "common/int.h"
 #include "format/connect_schema.h"
+#include "format/decimal_bytes.h"
 #include "format/json_value.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -17,10 +18,6 @@
 #include "utils/date.h"
 #include "utils/datetime.h"
 #include "utils/timestamp.h"
-
-/* numeric has room for no more digits, before and after the point. */
-#define DECIMAL_BYTES_MAX	54000
-#define DECIMAL_SCALE_MAX	16383
 
 /* What 1970-01-01 is to PostgreSQL, in microseconds. */
 #define UNIX_EPOCH_USECS	((int64) (UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
@@ -98,104 +95,16 @@ decode_base64(const ConnectKind *kind, const JsonText *value, unsigned char **by
 	return len;
 }
 
-/*
- * Two's complement, most significant byte first, with the point moved 'scale' digits
- * to the left (org.apache.kafka.connect.data.Decimal, case C01).
- */
+/* A string of base64 (org.apache.kafka.connect.data.Decimal, case C01) */
 char *
 connect_decimal_text(const ConnectKind *kind, int64 scale, const JsonText *value)
 {
 	unsigned char *bytes;
 	int			len = decode_base64(kind, value, &bytes);
-	bool		negative;
-	int			nwords;
-	uint32	   *words;
-	int			ngroups = 0;
-	uint32	   *groups;
-	int			first = 0;
-	StringInfoData digits;
-	StringInfoData text;
+	char	   *text = decimal_bytes_text((const char *) bytes, len, scale, kind->name);
 
-	if (len == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("no bytes for %s", kind->name)));
-	if (len > DECIMAL_BYTES_MAX || scale > DECIMAL_SCALE_MAX || scale < -DECIMAL_SCALE_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("value out of range for %s: %d bytes with scale %lld", kind->name, len, (long long) scale)));
-
-	/* the magnitude, in words of 32 bits, most significant first */
-	negative = (bytes[0] & 0x80) != 0;
-	if (negative)
-	{
-		int			carry = 1;
-
-		for (int i = len - 1; i >= 0; i--)
-		{
-			carry += (unsigned char) ~bytes[i];
-			bytes[i] = (unsigned char) carry;
-			carry >>= 8;
-		}
-	}
-	nwords = (len + 3) / 4;
-	words = palloc0(sizeof(uint32) * nwords);
-	for (int i = 0; i < len; i++)
-		words[nwords - 1 - (len - 1 - i) / 4] |= (uint32) bytes[i] << 8 * ((len - 1 - i) % 4);
-
-	/* repeated division gives nine digits at a time, least significant first */
-	groups = palloc(sizeof(uint32) * (nwords * 2 + 1));
-	while (first < nwords)
-	{
-		uint64		remainder = 0;
-
-		CHECK_FOR_INTERRUPTS();
-		for (int i = first; i < nwords; i++)
-		{
-			uint64		part = remainder << 32 | words[i];
-
-			words[i] = (uint32) (part / 1000000000);
-			remainder = part % 1000000000;
-		}
-		groups[ngroups++] = (uint32) remainder;
-		while (first < nwords && words[first] == 0)
-			first++;
-	}
-	initStringInfo(&digits);
-	while (ngroups > 0 && groups[ngroups - 1] == 0)
-		ngroups--;
-	for (int i = ngroups - 1; i >= 0; i--)
-		appendStringInfo(&digits, i == ngroups - 1 ? "%u" : "%09u", groups[i]);
-	if (digits.len == 0)
-		appendStringInfoChar(&digits, '0');
-
-	initStringInfo(&text);
-	if (negative)
-		appendStringInfoChar(&text, '-');
-	if (scale <= 0)
-	{
-		appendStringInfoString(&text, digits.data);
-		for (int64 i = scale; i < 0; i++)
-			appendStringInfoChar(&text, '0');
-	}
-	else
-	{
-		int			whole = digits.len - (int) scale;
-
-		if (whole > 0)
-			appendBinaryStringInfo(&text, digits.data, whole);
-		else
-			appendStringInfoChar(&text, '0');
-		appendStringInfoChar(&text, '.');
-		for (int i = whole; i < 0; i++)
-			appendStringInfoChar(&text, '0');
-		appendStringInfoString(&text, digits.data + Max(whole, 0));
-	}
 	pfree(bytes);
-	pfree(words);
-	pfree(groups);
-	pfree(digits.data);
-	return text.data;
+	return text;
 }
 
 /* {"scale": 2, "value": "AeJA"} (io.debezium.data.VariableScaleDecimal) */

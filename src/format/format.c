@@ -15,7 +15,9 @@ static const FormatRoutine *const formats[] = {
 	&maxwell_json_format,
 	&ogg_json_format,
 	&raw_format,
-	&csv_format
+	&csv_format,
+	&avro_format,
+	&avro_confluent_format
 };
 
 const FormatRoutine *

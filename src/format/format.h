@@ -37,6 +37,7 @@ typedef struct FormatColumn
 	Oid			collation;
 	bool		is_metadata;	/* field names one of the format's FormatMetadata */
 	int			position;		/* in DecoderSpec.fields, for formats without names */
+	bool		not_null;		/* the table says that it always has a value */
 } FormatColumn;
 
 /*
@@ -78,6 +79,7 @@ typedef struct DecoderSpec
 								 * before a change are not (no ROW_UPDATE_BEFORE) */
 	bool		connect;		/* keys: Kafka Connect wrote them, see connect.h */
 	const char *time_zone;		/* in which naive timestamps are read */
+	const struct RegistryAccess *registry;	/* of formats that ask one */
 } DecoderSpec;
 
 typedef struct Decoder
@@ -102,6 +104,9 @@ typedef struct EncoderSpec
 	const FormatColumn *columns;	/* index: place in the arrays given to encode */
 	List	   *options;
 	bool		is_key;
+	const char *topic;
+	const char *time_zone;		/* in which naive timestamps are, where instants are written */
+	const struct RegistryAccess *registry;	/* of formats that ask one */
 } EncoderSpec;
 
 typedef struct Encoder
@@ -134,6 +139,7 @@ typedef struct FormatRoutine
 	bool		changelog;		/* a CDC format: says row kinds by itself */
 	bool		connect;		/* Kafka Connect writes these values, and JSON keys beside them */
 	bool		single_column;	/* exactly one column (raw) */
+	bool		registry;		/* asks a schema registry */
 	const FormatOption *options;	/* ends with a NULL name */
 	const FormatMetadata *metadata; /* NULL, or ends with a NULL name */
 

@@ -14,5 +14,7 @@ extern const FormatRoutine maxwell_json_format;
 extern const FormatRoutine ogg_json_format;
 extern const FormatRoutine raw_format;
 extern const FormatRoutine csv_format;
+extern const FormatRoutine avro_format;
+extern const FormatRoutine avro_confluent_format;
 
 #endif							/* UK_FORMATS_H */

@@ -330,7 +330,7 @@ find_to(VersionReader *reader, const ScanKeyData *row_keys, const Boundary *boun
 {
 	ScanKeyData keys[INDEX_MAX_KEYS];
 	int			nkeys = reader->table->nkeys;
-	TimestampTz bound;
+	TimestampTz bound = 0;
 	bool		bounded = window_bound(&reader->ahead, boundary->valid_from, 1, &bound);
 	bool		missed = false;
 
@@ -396,7 +396,7 @@ next_probe(VersionReader *reader, bool want_period, Version *version)
 	ScanKeyData keys[INDEX_MAX_KEYS];
 	int			nkeys = reader->table->nkeys;
 	Boundary	boundary;
-	TimestampTz bound;
+	TimestampTz bound = 0;
 	bool		bounded = window_bound(&reader->back, condition->moment, -1, &bound);
 	bool		found = false;
 

@@ -26,6 +26,7 @@ feed_source_define(FeedSource *source)
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("source of maintained table \"%s\" is gone", get_rel_name(source->table->target))));
 	source->topic = topic_table_get(rel);
+	source->topic->userid = source->table->owner;
 
 	/* not kept: ALTER FOREIGN TABLE must not wait until a broker answers */
 	relation_close(rel, AccessShareLock);

@@ -11,7 +11,8 @@ none() { # none TEXT GREP-ARGS...: nothing may be found
 	rc=1
 }
 none "librdkafka is src/kafka's alone" -rnE '#include.*rdkafka\.h' src --include='*.[ch]' --exclude-dir=kafka
-for f in $(grep -rlE '#include.*(rdkafka|jansson)\.h' src); do
+none "libcurl is src/registry's alone" -rnE '#include.*curl\.h' src --include='*.[ch]' --exclude-dir=registry
+for f in $(grep -rlE '#include.*(rdkafka|jansson|curl)\.h' src); do
 	none "headers that clash with the server's" -nH 'utils/builtins\.h' "$f"
 done
 none "json_object() is the server's function" -rnE '\bjson_object\s*\(' src

@@ -1,0 +1,834 @@
+/*
+ * avro_read.c
+ *	  Avro values -> Datums, by readers that are compiled from a writer's schema and
+ *	  the types of columns.
+ *
+ * The common pairs of types go straight into Datums; every other one goes through the
+ * value's text and the type's input function, so that the answer is PostgreSQL's.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "common/int.h"
+#include "format/avro_json.h"
+#include "format/avro_read.h"
+#include "format/decimal_bytes.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/datetime.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/typcache.h"
+#include "utils/uuid.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
+
+typedef enum ReaderKind
+{
+	READ_NULL,
+	READ_UNION,
+	READ_INTEGER,				/* int, long -> int2, int4, int8 */
+	READ_FLOATING,				/* float, double -> float4, float8 */
+	READ_BOOLEAN,
+	READ_STRING,				/* text of string, bytes, fixed -> any type's input */
+	READ_BYTEA,
+	READ_NUMERIC,				/* decimal -> numeric */
+	READ_DATE,
+	READ_TIME,
+	READ_TIMESTAMP,				/* -> timestamp or timestamptz */
+	READ_UUID,
+	READ_ARRAY,
+	READ_COMPOSITE,
+	READ_HSTORE,
+	READ_TEXT					/* anything as text or JSON -> the type's input */
+} ReaderKind;
+
+typedef struct AvroReader
+{
+	ReaderKind	kind;
+	const AvroNode *node;
+	Oid			type;			/* a domain's base type */
+	int32		typmod;
+	Oid			domain;			/* InvalidOid: none, or checked by 'input' */
+	void	   *domain_cache;
+	MemoryContext context;
+	ValueInput *input;			/* of READ_STRING, READ_HSTORE and READ_TEXT */
+	pg_tz	   *zone;			/* of naive times */
+	bool		zone_utc;
+	bool		as_json;		/* READ_TEXT: quoted where JSON quotes */
+
+	int			n;				/* branches, or fields of the record */
+	struct AvroReader **children;	/* of fields: NULL, passed over */
+	int		   *places;			/* of fields: index of the attribute */
+
+	/* READ_COMPOSITE */
+	TupleDesc	desc;
+
+	/* READ_ARRAY: one element reader, behind ndims arrays */
+	int			ndims;
+	Oid			element;
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+} AvroReader;
+
+typedef struct ProgramColumn
+{
+	AvroReader *reader;
+	int			index;
+	const char *name;
+} ProgramColumn;
+
+typedef struct ProgramStep
+{
+	const AvroNode *node;
+	int			ncolumns;		/* 0: passed over */
+	ProgramColumn *columns;
+} ProgramStep;
+
+struct AvroProgram
+{
+	const AvroNode *root;
+	int			null_branch;	/* of a root that is a union with null, else -1 */
+	int			nsteps;
+	ProgramStep *steps;
+	int			nmissing;
+	int		   *missing;		/* indexes of columns without a field */
+	AvroReader **missing_readers;	/* which know the column's domain */
+	const char **missing_names;
+};
+
+static AvroReader *reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column,
+								 const char *time_zone);
+static Datum read_value(AvroReader *reader, AvroInput *in, bool *isnull);
+
+/* === Compiling ============================================================== */
+
+static bool
+is_hstore(Oid type)
+{
+	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
+	bool		result;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	result = strcmp(NameStr(((Form_pg_type) GETSTRUCT(tuple))->typname), "hstore") == 0;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* Through the type's input function, which checks domains as well */
+static AvroReader *
+through_input(AvroReader *reader, ReaderKind kind, const FormatColumn *column, Oid type, int32 typmod, const char *time_zone)
+{
+	FormatColumn part = *column;
+
+	part.type = type;
+	part.typmod = typmod;
+	reader->kind = kind;
+	reader->input = value_input_create(&part, time_zone);
+	reader->domain = InvalidOid;
+	return reader;
+}
+
+/* Fields to attributes of their names; others stay NULL. */
+static void
+composite_fields(AvroReader *reader, const FormatColumn *column, const char *time_zone)
+{
+	const AvroNode *node = reader->node;
+
+	reader->kind = READ_COMPOSITE;
+	reader->desc = lookup_rowtype_tupdesc_copy(reader->type, reader->typmod);
+	reader->n = node->n;
+	reader->children = palloc0(sizeof(AvroReader *) * Max(node->n, 1));
+	reader->places = palloc0(sizeof(int) * Max(node->n, 1));
+	for (int i = 0; i < reader->desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(reader->desc, i);
+
+		for (int j = 0; !att->attisdropped && j < node->n; j++)
+		{
+			if (strcmp(node->names[j], NameStr(att->attname)) != 0)
+				continue;
+			reader->children[j] = reader_create(node->children[j], att->atttypid, att->atttypmod, column, time_zone);
+			reader->places[j] = i;
+		}
+	}
+}
+
+/* An array of arrays is one array of more dimensions, unless its elements are arrays by a domain. */
+static void
+array_elements(AvroReader *reader, Oid element, const FormatColumn *column, const char *time_zone)
+{
+	const AvroNode *item = reader->node->children[0];
+	int			branch;
+
+	reader->kind = READ_ARRAY;
+	reader->ndims = 1;
+	for (;;)
+	{
+		const AvroNode *inner = avro_is_nullable(item, &branch) ? item->children[branch] : item;
+
+		if (inner->type != AVRO_ARRAY || element == JSONBOID || element == JSONOID || OidIsValid(get_base_element_type(element)))
+			break;
+		if (++reader->ndims > MAXDIM)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("number of array dimensions (%d) exceeds the maximum allowed (%d)", reader->ndims, MAXDIM)));
+		item = inner->children[0];
+	}
+	reader->element = element;
+	get_typlenbyvalalign(element, &reader->typlen, &reader->typbyval, &reader->typalign);
+	reader->n = 1;
+	reader->children = palloc(sizeof(AvroReader *));
+	reader->children[0] = reader_create(item, element, reader->typmod, column, time_zone);
+}
+
+static bool
+is_text_type(Oid type)
+{
+	return type == TEXTOID || type == VARCHAROID || type == BPCHAROID || type == NAMEOID;
+}
+
+static AvroReader *
+reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column, const char *time_zone)
+{
+	AvroReader *reader = palloc0(sizeof(AvroReader));
+	Oid			element;
+	Oid			base;
+	bool		is_json;
+
+	check_stack_depth();
+	reader->node = node;
+	reader->context = CurrentMemoryContext;
+	reader->typmod = typmod;
+	reader->type = base = getBaseTypeAndTypmod(type, &reader->typmod);
+	if (base != type)
+		reader->domain = type;
+	is_json = base == JSONBOID || base == JSONOID;
+
+	if (node->type == AVRO_NULL)
+	{
+		reader->kind = READ_NULL;
+		return reader;
+	}
+	if (node->type == AVRO_UNION)
+	{
+		reader->kind = READ_UNION;
+		reader->n = node->n;
+		reader->children = palloc(sizeof(AvroReader *) * node->n);
+		for (int i = 0; i < node->n; i++)
+			reader->children[i] = reader_create(node->children[i], type, typmod, column, time_zone);
+		return reader;
+	}
+
+	switch (node->logical)
+	{
+		case AVRO_PLAIN:
+			break;
+		case AVRO_DECIMAL:
+		case AVRO_VARIABLE_DECIMAL:
+			if (base == NUMERICOID)
+			{
+				reader->kind = READ_NUMERIC;
+				return reader;
+			}
+			goto as_text;
+		case AVRO_DATE:
+			if (base == DATEOID)
+			{
+				reader->kind = READ_DATE;
+				return reader;
+			}
+			goto as_text;
+		case AVRO_TIME:
+			if (base == TIMEOID)
+			{
+				reader->kind = READ_TIME;
+				return reader;
+			}
+			goto as_text;
+		case AVRO_TIMESTAMP:
+		case AVRO_LOCAL_TIMESTAMP:
+			if (base == TIMESTAMPOID || base == TIMESTAMPTZOID)
+			{
+				long		offset;
+
+				reader->kind = READ_TIMESTAMP;
+				reader->zone = pg_tzset(time_zone);
+				reader->zone_utc = pg_get_timezone_offset(reader->zone, &offset) && offset == 0;
+				return reader;
+			}
+			if (base == INT8OID)
+				break;			/* the number itself */
+			goto as_text;
+		case AVRO_UUID:
+			if (base == UUIDOID && node->type == AVRO_FIXED)
+			{
+				reader->kind = READ_UUID;
+				return reader;
+			}
+			if (node->type == AVRO_FIXED && base != BYTEAOID)
+				goto as_text;
+			break;
+		case AVRO_DURATION:
+			if (base != BYTEAOID)
+				goto as_text;
+			break;
+	}
+
+	switch (node->type)
+	{
+		case AVRO_INT:
+		case AVRO_LONG:
+			if (base != INT2OID && base != INT4OID && base != INT8OID)
+				goto as_text;
+			reader->kind = READ_INTEGER;
+			return reader;
+		case AVRO_FLOAT:
+		case AVRO_DOUBLE:
+			if (base != FLOAT4OID && base != FLOAT8OID)
+				goto as_text;
+			reader->kind = READ_FLOATING;
+			return reader;
+		case AVRO_BOOLEAN:
+			if (base != BOOLOID)
+				goto as_text;
+			reader->kind = READ_BOOLEAN;
+			return reader;
+		case AVRO_STRING:
+		case AVRO_BYTES:
+		case AVRO_FIXED:
+			if (base == BYTEAOID)
+			{
+				reader->kind = READ_BYTEA;
+				return reader;
+			}
+			if (node->type != AVRO_STRING && is_json)
+				goto as_text;
+			/* in a json column a string is JSON text, as Debezium and we ourselves write it */
+			return through_input(reader, READ_STRING, column, type, typmod, time_zone);
+		case AVRO_ARRAY:
+			element = get_element_type(base);
+			if (!OidIsValid(element))
+				goto as_text;
+			array_elements(reader, element, column, time_zone);
+			return reader;
+		case AVRO_RECORD:
+			if (get_typtype(base) != TYPTYPE_COMPOSITE)
+				goto as_text;
+			composite_fields(reader, column, time_zone);
+			return reader;
+		case AVRO_MAP:
+			if (!is_json && !is_text_type(base) && is_hstore(base))
+				return through_input(reader, READ_HSTORE, column, type, typmod, time_zone);
+			goto as_text;
+		default:
+			break;
+	}
+
+as_text:
+	reader->as_json = is_json;
+	return through_input(reader, READ_TEXT, column, type, typmod, time_zone);
+}
+
+AvroProgram *
+avro_program_create(const AvroNode *schema, int ncolumns, const FormatColumn *columns, const char *time_zone)
+{
+	AvroProgram *program = palloc0(sizeof(AvroProgram));
+	bool	   *found = palloc0(sizeof(bool) * Max(ncolumns, 1));
+	int			branch;
+
+	program->null_branch = -1;
+	program->root = schema;
+	if (avro_is_nullable(schema, &branch) && schema->children[branch]->type == AVRO_RECORD)
+	{
+		program->root = schema->children[branch];
+		program->null_branch = 1 - branch;
+	}
+	if (program->root->type != AVRO_RECORD)
+	{
+		/* the schema "string" of a key: one value, without a name */
+		if (ncolumns > 1)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+					 errmsg("the message's Avro schema is of type \"%s\", not a record with fields for %d columns",
+							avro_type_name(schema), ncolumns)));
+		program->root = schema;
+		program->null_branch = -1;
+		program->nsteps = 1;
+	}
+	else
+		program->nsteps = program->root->n;
+
+	program->steps = palloc0(sizeof(ProgramStep) * Max(program->nsteps, 1));
+	for (int i = 0; i < program->nsteps; i++)
+	{
+		ProgramStep *step = &program->steps[i];
+		bool		whole = program->root->type != AVRO_RECORD;
+
+		step->node = whole ? program->root : program->root->children[i];
+		for (int j = 0; j < ncolumns; j++)
+		{
+			ProgramColumn *column;
+
+			if (!whole && strcmp(columns[j].field, program->root->names[i]) != 0)
+				continue;
+			if (step->columns == NULL)
+				step->columns = palloc(sizeof(ProgramColumn) * ncolumns);
+			column = &step->columns[step->ncolumns++];
+			column->reader = reader_create(step->node, columns[j].type, columns[j].typmod, &columns[j], time_zone);
+			column->index = columns[j].index;
+			column->name = columns[j].column;
+			found[j] = true;
+		}
+	}
+
+	program->missing = palloc(sizeof(int) * Max(ncolumns, 1));
+	program->missing_readers = palloc(sizeof(AvroReader *) * Max(ncolumns, 1));
+	program->missing_names = palloc(sizeof(char *) * Max(ncolumns, 1));
+	for (int j = 0; j < ncolumns; j++)
+	{
+		static const AvroNode null = {.type = AVRO_NULL};
+
+		if (found[j])
+			continue;
+		program->missing[program->nmissing] = columns[j].index;
+		program->missing_names[program->nmissing] = columns[j].column;
+		program->missing_readers[program->nmissing++] = reader_create(&null, columns[j].type, columns[j].typmod, &columns[j], time_zone);
+	}
+	return program;
+}
+
+/* === Running ================================================================ */
+
+static Datum
+checked(AvroReader *reader, Datum value)
+{
+	if (unlikely(OidIsValid(reader->domain)))
+		domain_check(value, false, reader->domain, &reader->domain_cache, reader->context);
+	return value;
+}
+
+static Datum
+read_null(AvroReader *reader, bool *isnull)
+{
+	*isnull = true;
+	if (OidIsValid(reader->domain))
+		domain_check((Datum) 0, true, reader->domain, &reader->domain_cache, reader->context);
+	return (Datum) 0;
+}
+
+static void
+out_of_range(const AvroReader *reader, long long value)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+			 errmsg("value \"%lld\" is out of range for type %s", value, format_type_be(reader->type))));
+}
+
+static Datum
+read_integer(AvroReader *reader, AvroInput *in)
+{
+	int64		value = reader->node->type == AVRO_INT ? avro_read_int(in) : avro_read_long(in);
+
+	switch (reader->type)
+	{
+		case INT2OID:
+			if (value < PG_INT16_MIN || value > PG_INT16_MAX)
+				out_of_range(reader, value);
+			return checked(reader, Int16GetDatum((int16) value));
+		case INT4OID:
+			if (value < PG_INT32_MIN || value > PG_INT32_MAX)
+				out_of_range(reader, value);
+			return checked(reader, Int32GetDatum((int32) value));
+		default:
+			return checked(reader, Int64GetDatum(value));
+	}
+}
+
+static Datum
+read_floating(AvroReader *reader, AvroInput *in)
+{
+	if (reader->node->type == AVRO_FLOAT)
+	{
+		float4		value = avro_read_float(in);
+
+		return checked(reader, reader->type == FLOAT4OID ? Float4GetDatum(value) : Float8GetDatum(value));
+	}
+	else
+	{
+		float8		value = avro_read_double(in);
+
+		/* the cast says what overflows */
+		return checked(reader, reader->type == FLOAT8OID ? Float8GetDatum(value) :
+					   DirectFunctionCall1(dtof, Float8GetDatum(value)));
+	}
+}
+
+static Datum
+read_bytea(AvroReader *reader, AvroInput *in)
+{
+	Size		len;
+	const char *bytes = avro_read_raw(in, reader->node, &len);
+	bytea	   *result;
+
+	if (len > MaxAllocSize - VARHDRSZ)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("%zu bytes are too many for type bytea", len)));
+	result = palloc(len + VARHDRSZ);
+	SET_VARSIZE(result, len + VARHDRSZ);
+	memcpy(VARDATA(result), bytes, len);
+	return checked(reader, PointerGetDatum(result));
+}
+
+/* Up to 8 bytes fit an int64, and its division by a power of ten is exact. */
+static Datum
+read_numeric(AvroReader *reader, AvroInput *in)
+{
+	const AvroNode *node = reader->node;
+	int			scale = node->scale;
+	const char *bytes;
+	Size		len;
+	Datum		result;
+
+	if (node->logical == AVRO_VARIABLE_DECIMAL)
+	{
+		scale = avro_read_int(in);
+		node = node->children[1];
+	}
+	bytes = avro_read_raw(in, node, &len);
+	if (len > 0 && len <= 8 && scale >= 0 && scale <= 18)
+	{
+		uint64		value = (bytes[0] & 0x80) ? PG_UINT64_MAX : 0;
+
+		for (Size i = 0; i < len; i++)
+			value = value << 8 | (unsigned char) bytes[i];
+		result = NumericGetDatum(int64_div_fast_to_numeric((int64) value, scale));
+		if (reader->typmod >= 0)
+			result = DirectFunctionCall2(numeric, result, Int32GetDatum(reader->typmod));
+	}
+	else
+		result = DirectFunctionCall3(numeric_in,
+									 CStringGetDatum(decimal_bytes_text(bytes, (int) Min(len, PG_INT32_MAX), scale, "decimal")),
+									 ObjectIdGetDatum(InvalidOid), Int32GetDatum(reader->typmod));
+	return checked(reader, result);
+}
+
+static Datum
+read_date(AvroReader *reader, AvroInput *in)
+{
+	int32		days = avro_read_int(in);
+	int64		date = (int64) days - POSTGRES_EPOCH_DAYS;
+
+	if (!IS_VALID_DATE(date))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("date out of range: %d days", days)));
+	return checked(reader, DateADTGetDatum((DateADT) date));
+}
+
+static Datum
+read_time(AvroReader *reader, AvroInput *in)
+{
+	int64		micros = avro_read_micros(in, reader->node);
+	Datum		result;
+
+	if (micros < 0 || micros > USECS_PER_DAY)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("time out of range: %lld microseconds", (long long) micros)));
+	result = TimeADTGetDatum(micros);
+	if (reader->typmod >= 0 && reader->typmod < MAX_TIME_PRECISION)
+		result = DirectFunctionCall2(time_scale, result, Int32GetDatum(reader->typmod));
+	return checked(reader, result);
+}
+
+static Datum
+read_timestamp(AvroReader *reader, AvroInput *in)
+{
+	int64		micros = avro_read_micros(in, reader->node);
+	bool		is_local = reader->node->logical == AVRO_LOCAL_TIMESTAMP;
+	bool		wants_local = reader->type == TIMESTAMPOID;
+	Timestamp	timestamp;
+	struct pg_tm tm;
+	fsec_t		fsec;
+	int			tz;
+	Datum		result;
+
+	if (pg_sub_s64_overflow(micros, (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY, &timestamp) ||
+		!IS_VALID_TIMESTAMP(timestamp))
+		goto bad;
+	if (is_local != wants_local && !reader->zone_utc)
+	{
+		if (wants_local)
+		{
+			if (timestamp2tm(timestamp, &tz, &tm, &fsec, NULL, reader->zone) != 0 ||
+				tm2timestamp(&tm, fsec, NULL, &timestamp) != 0)
+				goto bad;
+		}
+		else
+		{
+			if (timestamp2tm(timestamp, NULL, &tm, &fsec, NULL, NULL) != 0)
+				goto bad;
+			tz = DetermineTimeZoneOffset(&tm, reader->zone);
+			if (tm2timestamp(&tm, fsec, &tz, &timestamp) != 0)
+				goto bad;
+		}
+	}
+	result = wants_local ? TimestampGetDatum(timestamp) : TimestampTzGetDatum(timestamp);
+	if (reader->typmod >= 0 && reader->typmod < MAX_TIMESTAMP_PRECISION)
+		result = DirectFunctionCall2(wants_local ? timestamp_scale : timestamptz_scale, result, Int32GetDatum(reader->typmod));
+	return checked(reader, result);
+
+bad:
+	ereport(ERROR,
+			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+			 errmsg("timestamp out of range: %lld microseconds", (long long) micros)));
+	return (Datum) 0;			/* not reached */
+}
+
+static Datum
+read_uuid(AvroReader *reader, AvroInput *in)
+{
+	pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
+
+	memcpy(uuid->data, avro_read_bytes(in, UUID_LEN), UUID_LEN);
+	return checked(reader, UUIDPGetDatum(uuid));
+}
+
+static Datum
+read_composite(AvroReader *reader, AvroInput *in)
+{
+	int			natts = reader->desc->natts;
+	Datum	   *values = palloc0(sizeof(Datum) * Max(natts, 1));
+	bool	   *isnull = palloc(sizeof(bool) * Max(natts, 1));
+	Datum		result;
+
+	memset(isnull, true, natts);
+	for (int i = 0; i < reader->n; i++)
+	{
+		if (reader->children[i] == NULL)
+			avro_skip(in, reader->node->children[i]);
+		else
+			values[reader->places[i]] = read_value(reader->children[i], in, &isnull[reader->places[i]]);
+	}
+	result = HeapTupleGetDatum(heap_form_tuple(reader->desc, values, isnull));
+	return checked(reader, result);
+}
+
+/* --- arrays --- */
+
+typedef struct ArrayItems
+{
+	int			n;
+	int			room;
+	Datum	   *values;
+	bool	   *isnull;
+	int			dims[MAXDIM];	/* -1: not known yet */
+} ArrayItems;
+
+static void
+ragged(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+			 errmsg("the inner arrays differ in length"),
+			 errdetail("PostgreSQL's arrays are rectangular."),
+			 errhint("A jsonb column takes arrays of any shape.")));
+}
+
+static void
+read_items(AvroReader *reader, AvroInput *in, const AvroNode *array, int dim, ArrayItems *items)
+{
+	int64		total = 0;
+	int64		n;
+	int64		bytes;
+
+	while ((n = avro_read_block(in, array, &bytes)) > 0)
+	{
+		if (total + n > MaxArraySize)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("array size exceeds the maximum allowed (%d)", (int) MaxArraySize)));
+		total += n;
+		for (int64 i = 0; i < n; i++)
+		{
+			const AvroNode *item = array->children[0];
+
+			if (dim + 1 < reader->ndims)
+			{
+				if (item->type == AVRO_UNION)
+					item = item->children[avro_read_branch(in, item)];
+				if (item->type != AVRO_ARRAY)
+					ragged();
+				read_items(reader, in, item, dim + 1, items);
+				continue;
+			}
+			if (items->n == items->room)
+			{
+				items->room = Max(16, items->room * 2);
+				items->values = items->values ? repalloc_huge(items->values, sizeof(Datum) * items->room)
+					: palloc(sizeof(Datum) * items->room);
+				items->isnull = items->isnull ? repalloc_huge(items->isnull, sizeof(bool) * items->room)
+					: palloc(sizeof(bool) * items->room);
+			}
+			items->isnull[items->n] = false;
+			items->values[items->n] = read_value(reader->children[0], in, &items->isnull[items->n]);
+			items->n++;
+			if (items->n > MaxArraySize)
+				ereport(ERROR,
+						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+						 errmsg("array size exceeds the maximum allowed (%d)", (int) MaxArraySize)));
+		}
+	}
+	if (items->dims[dim] >= 0 && items->dims[dim] != total)
+		ragged();
+	items->dims[dim] = (int) total;
+}
+
+static Datum
+read_array(AvroReader *reader, AvroInput *in)
+{
+	ArrayItems	items = {0};
+	int			lower[MAXDIM];
+	ArrayType  *array;
+
+	for (int i = 0; i < MAXDIM; i++)
+	{
+		items.dims[i] = -1;
+		lower[i] = 1;
+	}
+	read_items(reader, in, reader->node, 0, &items);
+	if (items.n == 0)
+		array = construct_empty_array(reader->element);
+	else
+		array = construct_md_array(items.values, items.isnull, reader->ndims, items.dims, lower,
+								   reader->element, reader->typlen, reader->typbyval, reader->typalign);
+	return checked(reader, PointerGetDatum(array));
+}
+
+static Datum
+read_text(AvroReader *reader, AvroInput *in)
+{
+	StringInfoData text;
+	bool		is_number = false;
+	Datum		result;
+
+	initStringInfo(&text);
+	if (reader->kind == READ_HSTORE)
+		avro_hstore_append(&text, in, reader->node);
+	else if (reader->as_json)
+		avro_json_append(&text, in, reader->node);
+	else
+		avro_text_append(&text, in, reader->node, &is_number);
+	result = value_input(reader->input, text.data, text.len, is_number);
+	pfree(text.data);
+	return result;
+}
+
+static Datum
+read_value(AvroReader *reader, AvroInput *in, bool *isnull)
+{
+	const char *text;
+	Size		len;
+
+	*isnull = false;
+	switch (reader->kind)
+	{
+		case READ_NULL:
+			return read_null(reader, isnull);
+		case READ_UNION:
+			return read_value(reader->children[avro_read_branch(in, reader->node)], in, isnull);
+		case READ_INTEGER:
+			return read_integer(reader, in);
+		case READ_FLOATING:
+			return read_floating(reader, in);
+		case READ_BOOLEAN:
+			return checked(reader, BoolGetDatum(avro_read_boolean(in)));
+		case READ_STRING:
+			text = avro_read_text(in, reader->node, &len);
+			return value_input(reader->input, text, len, false);
+		case READ_BYTEA:
+			return read_bytea(reader, in);
+		case READ_NUMERIC:
+			return read_numeric(reader, in);
+		case READ_DATE:
+			return read_date(reader, in);
+		case READ_TIME:
+			return read_time(reader, in);
+		case READ_TIMESTAMP:
+			return read_timestamp(reader, in);
+		case READ_UUID:
+			return read_uuid(reader, in);
+		case READ_ARRAY:
+			return read_array(reader, in);
+		case READ_COMPOSITE:
+			return read_composite(reader, in);
+		case READ_HSTORE:
+		case READ_TEXT:
+			return read_text(reader, in);
+	}
+	pg_unreachable();
+}
+
+void
+avro_program_run(AvroProgram *program, const char *bytes, Size len, RowSink *sink)
+{
+	AvroInput	in = {bytes, bytes + len, 0};
+
+	if (program->null_branch >= 0)
+	{
+		/* the two branches are null and the record */
+		int64		branch = avro_read_long(&in);
+
+		if (branch != 1 - program->null_branch)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+					 branch == program->null_branch ? errmsg("an Avro record is expected, found null")
+					 : errmsg("invalid Avro data: a union of 2 has no number %lld", (long long) branch)));
+	}
+	for (int i = 0; i < program->nsteps; i++)
+	{
+		ProgramStep *step = &program->steps[i];
+		const char *begin = in.p;
+
+		if (step->ncolumns == 0)
+		{
+			avro_skip(&in, step->node);
+			continue;
+		}
+		for (int j = 0; j < step->ncolumns; j++)
+		{
+			ProgramColumn *column = &step->columns[j];
+
+			in.p = begin;
+			sink->column = column->name;
+			sink->values[column->index] = read_value(column->reader, &in, &sink->isnull[column->index]);
+		}
+		sink->column = NULL;
+	}
+	avro_check_end(&in);
+	for (int i = 0; i < program->nmissing; i++)
+	{
+		int			index = program->missing[i];
+
+		sink->column = program->missing_names[i];
+		sink->values[index] = read_null(program->missing_readers[i], &sink->isnull[index]);
+		if (sink->missing)
+			sink->missing[index] = true;
+	}
+	sink->column = NULL;
+}

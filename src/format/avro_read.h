@@ -1,0 +1,30 @@
+/*
+ * avro_read.h
+ *	  A writer's schema resolved against columns: made once per schema, run per message.
+ *
+ * Private to the Avro format.
+ */
+#ifndef UK_AVRO_READ_H
+#define UK_AVRO_READ_H
+
+#include "format/avro_input.h"
+#include "format/format.h"
+
+typedef struct AvroProgram AvroProgram;
+
+/*
+ * Fields of the schema's record go to the columns of their names; a schema that is no
+ * record is the value of the one column that there is.  Columns without a field are
+ * NULL.  In CurrentMemoryContext; keeps schema and columns by reference.  ERROR 22P03
+ * if the schema has no place for the columns.
+ */
+extern AvroProgram *avro_program_create(const AvroNode *schema, int ncolumns, const FormatColumn *columns,
+										const char *time_zone);
+
+/*
+ * Set the columns from one value, all of it.  ERROR class 22, 23 or 54, with
+ * sink->column set where it is a column's.
+ */
+extern void avro_program_run(AvroProgram *program, const char *bytes, Size len, RowSink *sink);
+
+#endif							/* UK_AVRO_READ_H */

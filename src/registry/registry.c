@@ -1,0 +1,323 @@
+/*
+ * registry.c
+ *	  Schemas of a registry: asked for by id, registered by subject, cached per process.
+ *
+ * Sees jansson for the registry's answers, and so none of PostgreSQL's builtins.h.
+ */
+#include "postgres.h"
+
+#include <jansson.h>
+
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "registry/http.h"
+#include "utils/memutils.h"
+
+/* What a process remembers at most; beyond it, it begins anew. */
+#define CACHE_ENTRIES	512
+#define CACHE_BYTES		(32 * 1024 * 1024)
+
+/* Schemas that refer to schemas */
+#define MAX_REFERENCES	200
+#define MAX_DEPTH		20
+
+typedef struct CacheEntry
+{
+	const char *key;			/* whom was asked, by whom, for what */
+	uint32		id;				/* of a registered schema */
+	RegistrySchema *schema;		/* of an id */
+} CacheEntry;
+
+static MemoryContext cache_context = NULL;
+static CacheEntry *cache = NULL;
+static int	ncached = 0;
+
+/* --- cache ------------------------------------------------------------------ */
+
+/* Answers given to one user are not another's. */
+static char *
+cache_key(const RegistryAccess *access, const char *what)
+{
+	return psprintf("%s\n%s\n%s\n%s\n%s", access->url, access->username ? access->username : "",
+					access->password ? access->password : "", access->token ? access->token : "", what);
+}
+
+static CacheEntry *
+cache_find(const char *key)
+{
+	for (int i = 0; i < ncached; i++)
+	{
+		if (strcmp(cache[i].key, key) == 0)
+			return &cache[i];
+	}
+	return NULL;
+}
+
+static CacheEntry *
+cache_add(const char *key)
+{
+	CacheEntry *entry;
+
+	if (cache_context == NULL)
+		cache_context = AllocSetContextCreate(TopMemoryContext, "upsert_kafka registry", ALLOCSET_DEFAULT_SIZES);
+	if (cache && (ncached == CACHE_ENTRIES || MemoryContextMemAllocated(cache_context, true) > CACHE_BYTES))
+	{
+		cache = NULL;
+		ncached = 0;
+		MemoryContextReset(cache_context);
+	}
+	if (cache == NULL)
+		cache = MemoryContextAlloc(cache_context, sizeof(CacheEntry) * CACHE_ENTRIES);
+	entry = &cache[ncached];
+	memset(entry, 0, sizeof(CacheEntry));
+	entry->key = MemoryContextStrdup(cache_context, key);
+	return entry;
+}
+
+/* --- requests --------------------------------------------------------------- */
+
+const char *
+registry_url_problem(const char *url)
+{
+	const char *host;
+
+	if (strncmp(url, "http://", 7) == 0)
+		host = url + 7;
+	else if (strncmp(url, "https://", 8) == 0)
+		host = url + 8;
+	else
+		return "It begins with http:// or https://.";
+	if (*host == '\0' || *host == '/')
+		return "It has no host.";
+	for (const char *p = host; *p; p++)
+	{
+		if ((unsigned char) *p <= ' ' || (unsigned char) *p >= 0x7f)
+			return "It has characters that do not belong into a URL.";
+		if (*p == '@')
+			return "User and password belong into a user mapping: registry_username, registry_password.";
+		if (*p == '?' || *p == '#' || *p == ',')
+			return "It is one address, without query and fragment.";
+	}
+	return NULL;
+}
+
+/* A path segment: all but unreserved characters as %XX */
+static void
+append_segment(StringInfo url, const char *segment)
+{
+	for (const char *p = segment; *p; p++)
+	{
+		if ((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') ||
+			strchr("-_.~", *p) != NULL)
+			appendStringInfoChar(url, *p);
+		else
+			appendStringInfo(url, "%%%02X", (unsigned char) *p);
+	}
+}
+
+/* What the registry says of an error: {"error_code": 40403, "message": ".."}; may be "" */
+static char *
+error_text(const char *body)
+{
+	json_t	   *json = json_loads(body, 0, NULL);
+	const char *message = json_string_value(json_object_get(json, "message"));
+	char	   *result = psprintf("%s%.300s", message ? ": " : "", message ? message : "");
+
+	json_decref(json);
+	return result;
+}
+
+/* The answer to a request that went well; the caller drops it. */
+static json_t *
+ask(const RegistryAccess *access, const char *url, const char *json, const char *what)
+{
+	StringInfoData body;
+	json_t	   *answer;
+	int			status;
+	json_error_t error;
+
+	initStringInfo(&body);
+	status = http_request(access, url, json, &body);
+	if (status == 401 || status == 403)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION),
+				 errmsg("schema registry of server \"%s\" refuses access", access->server_name),
+				 errdetail("%s: status %d%s.", url, status, error_text(body.data)),
+				 errhint("Set registry_username and registry_password, or registry_token, in the user mapping.")));
+	if (json && (status == 409 || status == 422))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_ERROR),
+				 errmsg("schema registry of server \"%s\" refuses %s", access->server_name, what),
+				 errdetail("%s: status %d%s.", url, status, error_text(body.data)),
+				 errhint("The columns of the foreign table, or its option \"schema\", must be compatible with the versions that are there.")));
+	if (status == 404)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_EXCEPTION),
+				 errmsg("schema registry of server \"%s\" does not know %s", access->server_name, what),
+				 errdetail("%s: status %d%s.", url, status, error_text(body.data)),
+				 errhint("Is it the registry of the message's producer?  See \"registry_url\" of the server.")));
+	if (status < 200 || status > 299)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("schema registry of server \"%s\" cannot tell %s", access->server_name, what),
+				 errdetail("%s: status %d%s.", url, status, error_text(body.data)),
+				 status >= 300 && status < 400 ? errhint("Redirects are not followed: give the address itself as \"registry_url\".") : 0));
+	answer = json_loadb(body.data, body.len, 0, &error);
+	if (answer == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("schema registry of server \"%s\" gives no JSON for %s", access->server_name, what),
+				 errdetail("%s: %s.", url, error.text),
+				 errhint("Is \"registry_url\" of the server that of a registry with Confluent's API?")));
+	pfree(body.data);
+	return answer;
+}
+
+static void
+odd_answer(const RegistryAccess *access, const char *url, const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("schema registry of server \"%s\" gives an odd answer for %s", access->server_name, what),
+			 errdetail("%s", url)));
+}
+
+/* --- schemas ---------------------------------------------------------------- */
+
+typedef struct Collected
+{
+	List	   *texts;
+	List	   *seen;			/* "subject\nversion" */
+	char	   *type;
+} Collected;
+
+static void collect(const RegistryAccess *access, const char *url, const char *what, int depth, Collected *collected);
+
+/* Schemas that this one refers to come before it. */
+static void
+collect_references(const RegistryAccess *access, json_t *references, const char *url, const char *what,
+				   int depth, Collected *collected)
+{
+	for (int i = 0; i < (int) json_array_size(references); i++)
+	{
+		json_t	   *reference = json_array_get(references, i);
+		const char *subject = json_string_value(json_object_get(reference, "subject"));
+		json_t	   *version = json_object_get(reference, "version");
+		StringInfoData next;
+		char	   *key;
+		ListCell   *lc;
+		bool		known = false;
+
+		if (subject == NULL || !json_is_integer(version) || depth >= MAX_DEPTH ||
+			list_length(collected->seen) >= MAX_REFERENCES)
+			odd_answer(access, url, what);
+		key = psprintf("%s\n%lld", subject, (long long) json_integer_value(version));
+		foreach(lc, collected->seen)
+			known |= strcmp(lfirst(lc), key) == 0;
+		if (known)
+			continue;
+		collected->seen = lappend(collected->seen, key);
+		initStringInfo(&next);
+		appendStringInfo(&next, "%s/subjects/", access->url);
+		append_segment(&next, subject);
+		appendStringInfo(&next, "/versions/%lld", (long long) json_integer_value(version));
+		collect(access, next.data, psprintf("subject \"%s\", version %lld", subject, (long long) json_integer_value(version)),
+				depth + 1, collected);
+	}
+}
+
+static void
+collect(const RegistryAccess *access, const char *url, const char *what, int depth, Collected *collected)
+{
+	json_t	   *answer = ask(access, url, NULL, what);
+
+	PG_TRY();
+	{
+		const char *text = json_string_value(json_object_get(answer, "schema"));
+		const char *type = json_string_value(json_object_get(answer, "schemaType"));
+
+		if (text == NULL)
+			odd_answer(access, url, what);
+		collect_references(access, json_object_get(answer, "references"), url, what, depth, collected);
+		collected->texts = lappend(collected->texts, pstrdup(text));
+		collected->type = pstrdup(type ? type : "AVRO");
+	}
+	PG_FINALLY();
+	{
+		json_decref(answer);
+	}
+	PG_END_TRY();
+}
+
+const RegistrySchema *
+registry_schema(const RegistryAccess *access, uint32 id)
+{
+	char	   *what = psprintf("schema %u", id);
+	char	   *key = cache_key(access, what);
+	CacheEntry *entry = cache_find(key);
+	MemoryContext old;
+	Collected	collected = {0};
+	RegistrySchema *schema;
+	ListCell   *lc;
+
+	if (entry)
+		return entry->schema;
+	collect(access, psprintf("%s/schemas/ids/%u", access->url, id), what, 0, &collected);
+
+	entry = cache_add(key);
+	old = MemoryContextSwitchTo(cache_context);
+	schema = palloc0(sizeof(RegistrySchema));
+	schema->type = pstrdup(collected.type);
+	schema->texts = palloc(sizeof(char *) * list_length(collected.texts));
+	foreach(lc, collected.texts)
+		schema->texts[schema->ntexts++] = pstrdup(lfirst(lc));
+	MemoryContextSwitchTo(old);
+	entry->schema = schema;
+	ncached++;					/* complete only now */
+	return schema;
+}
+
+uint32
+registry_register(const RegistryAccess *access, const char *subject, const char *schema)
+{
+	char	   *key = cache_key(access, psprintf("%s\n%s", subject, schema));
+	CacheEntry *entry = cache_find(key);
+	char	   *what = psprintf("a schema for subject \"%s\"", subject);
+	StringInfoData url;
+	json_t	   *body;
+	char	   *text;
+	char	   *json;
+	json_t	   *answer;
+	json_int_t	id = 0;
+	bool		ok;
+
+	if (entry)
+		return entry->id;
+	initStringInfo(&url);
+	appendStringInfo(&url, "%s/subjects/", access->url);
+	append_segment(&url, subject);
+	appendStringInfoString(&url, "/versions");
+
+	body = json_pack("{s:s}", "schema", schema);
+	text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	json_decref(body);
+	if (text == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
+				 errmsg("the schema for subject \"%s\" is not valid UTF-8", subject)));
+	json = pstrdup(text);
+	free(text);
+
+	answer = ask(access, url.data, json, what);
+	ok = json_is_integer(json_object_get(answer, "id"));
+	if (ok)
+		id = json_integer_value(json_object_get(answer, "id"));
+	json_decref(answer);
+	if (!ok || id < 0 || id > PG_UINT32_MAX)
+		odd_answer(access, url.data, what);
+	entry = cache_add(key);
+	entry->id = (uint32) id;
+	ncached++;
+	return entry->id;
+}

@@ -1,0 +1,49 @@
+/*
+ * registry.h
+ *	  A schema registry with Confluent's REST API: schemas by id, and registering them.
+ *
+ * Where it is and who asks is the server's and the user mapping's to say; what the
+ * schemas mean is the formats'.  Nothing here knows Avro.
+ */
+#ifndef UK_REGISTRY_H
+#define UK_REGISTRY_H
+
+/* Strings are NULL where they are not given. */
+typedef struct RegistryAccess
+{
+	const char *server_name;	/* for messages */
+	const char *url;			/* http or https, without a slash at the end */
+	const char *ca_pem;			/* certificates that are trusted; NULL: the system's */
+	const char *username;		/* basic authentication .. */
+	const char *password;
+	const char *token;			/* .. or bearer */
+	int			timeout_ms;		/* of one request */
+} RegistryAccess;
+
+typedef struct RegistrySchema
+{
+	const char *type;			/* "AVRO", "JSON", "PROTOBUF" */
+	int			ntexts;
+	const char **texts;			/* the schema, after all that it refers to */
+} RegistrySchema;
+
+/* Was the extension built with an HTTP client? */
+extern bool registry_available(void);
+
+/* "why not" of a URL that a server may not have; NULL: it may. */
+extern const char *registry_url_problem(const char *url);
+
+/*
+ * The schema of an id: asked for once per process, then cached (ids never change
+ * their meaning).  Holds until the next call.  Interruptible.  ERROR class 08 where the
+ * registry doesn't answer, or doesn't know the id; 28000 where it refuses the user.
+ */
+extern const RegistrySchema *registry_schema(const RegistryAccess *access, uint32 id);
+
+/*
+ * The id of a schema under a subject, which is registered if it is new.  Cached as
+ * above.  ERROR HV000 where the registry refuses the schema, else as above.
+ */
+extern uint32 registry_register(const RegistryAccess *access, const char *subject, const char *schema);
+
+#endif							/* UK_REGISTRY_H */
