@@ -34,6 +34,7 @@ typedef struct ChangeError
 	int32		record;
 	int			sqlerrcode;
 	bool		in_key;			/* the key was wrong, else the value or metadata */
+	bool		ignored;		/* ignore_parse_errors: passed by, whatever the mode */
 	const char *column;			/* NULL if the key or value as a whole is wrong */
 	const char *message;		/* what was wrong with it */
 	const char *hint;			/* of the cause, or NULL */
@@ -50,7 +51,8 @@ typedef struct ChangeBatch
 	Change	   *changes;		/* in record order */
 	int			nerrors;
 	int			max_errors;
-	ChangeError *errors;
+	ChangeError *errors;		/* in record order */
+	ChangeError *stop;			/* the last of them, if it ended the batch */
 	int			nrecords;		/* records consumed since the reset: less than
 								 * given when a message stopped the batch */
 
@@ -65,7 +67,7 @@ typedef enum DecodeMode
 {
 	DECODE_RAISE,				/* ERROR with coordinates at the first bad message */
 	DECODE_STOP,				/* end the batch before it: nrecords is its index,
-								 * errors[0] tells why */
+								 * stop tells why */
 	DECODE_SKIP					/* note it in errors[] and go on */
 } DecodeMode;
 
@@ -97,8 +99,13 @@ extern void change_batch_reset(ChangeBatch *batch);
  * ROW_DELETE with only key and metadata columns set; key columns come from the key
  * (case X05) and are never NULL (23502, case X01).  Append tables: every row is
  * ROW_INSERT, unless the format tells row kinds; a null key or value leaves its
- * columns NULL.  Formats that tell row kinds may give no row, or two.  DECODE_STOP and DECODE_SKIP use internal subtransactions, one per
- * run of good messages.  Interruptible.
+ * columns NULL.  Formats that tell row kinds may give no row, or two.  DECODE_STOP and
+ * DECODE_SKIP use internal subtransactions, one per run of good messages.  Interruptible.
+ *
+ * With ignore_parse_errors a message that turned out bad is decoded once more, now with
+ * NULL for values that are no good.  What cannot be parsed even so is in errors[] as
+ * ignored, in every mode, for the caller to count.  Internal subtransactions in every mode,
+ * then; where they cannot be (parallel mode before 17) the option is without effect.
  *
  * What is in the batch holds after an ERROR of a later message, too.  Texts that are
  * the same for every row (topic, row kind) belong to the decoder, so it must live as

@@ -12,6 +12,7 @@
 #include "changelog/change.h"
 #include "changelog/columns.h"
 #include "changelog/metadata.h"
+#include "compat.h"
 #include "fdw/pending.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -48,6 +49,7 @@ struct ChangeDecoder
 	ValueUse	value_use;
 	bool		has_kinds;		/* the value's format tells row kinds */
 	bool		tell_unchanged;
+	bool		ignores_errors; /* of key or value */
 	bool		warned;			/* of a value that the messages do not hold */
 	int			nmetadata;
 	MetadataColumn *metadata;
@@ -412,6 +414,22 @@ decode_error_context(void *arg)
 			   decoder->table->topic, decoder->record->partition, (long long) decoder->record->offset);
 }
 
+/*
+ * Is it a document that cannot be parsed, in a part of the message where such errors are
+ * ignored?  A column's error is none: of a key, or by a domain.  Nor is what only the
+ * user can decide, such as a TRUNCATE (22023).
+ */
+static bool
+is_ignored(const ChangeDecoder *decoder, int sqlerrcode)
+{
+	const Decoder *part = decoder->in_key ? decoder->key : decoder->value;
+
+	if (part == NULL || !part->ignores_errors || decoder->sink.column)
+		return false;
+	return sqlerrcode == ERRCODE_STATEMENT_TOO_COMPLEX ||
+		(ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_DATA_EXCEPTION && sqlerrcode != ERRCODE_INVALID_PARAMETER_VALUE);
+}
+
 /* In CurrentMemoryContext. */
 static void
 fill_error(ChangeDecoder *decoder, const ErrorData *edata, ChangeError *error)
@@ -419,13 +437,14 @@ fill_error(ChangeDecoder *decoder, const ErrorData *edata, ChangeError *error)
 	memset(error, 0, sizeof(*error));
 	error->sqlerrcode = edata->sqlerrcode;
 	error->in_key = decoder->in_key;
+	error->ignored = is_ignored(decoder, edata->sqlerrcode);
 	error->column = decoder->sink.column ? pstrdup(decoder->sink.column) : NULL;
 	error->message = edata->detail ? psprintf("%s (%s)", edata->message, edata->detail) : pstrdup(edata->message);
 	error->hint = edata->hint ? pstrdup(edata->hint) : NULL;
 	error->key_known = decoder->key_known;
 }
 
-static void
+static ChangeError *
 append_error(ChangeDecoder *decoder, const ErrorData *edata)
 {
 	ChangeBatch *batch = decoder->batch;
@@ -449,7 +468,7 @@ append_error(ChangeDecoder *decoder, const ErrorData *edata)
 	fill_error(decoder, edata, error);
 	error->record = batch->nrecords;
 	if (!error->key_known)
-		return;
+		return error;
 
 	/* of the row at hand only the key is sound */
 	error->values = decoder->sink.values;
@@ -460,6 +479,7 @@ append_error(ChangeDecoder *decoder, const ErrorData *edata)
 			error->isnull[i] = true;
 	}
 	keep_row(batch);
+	return error;
 }
 
 static char *
@@ -647,30 +667,88 @@ run_or_catch(ChangeDecoder *decoder, const KafkaRecord *records, int n, int *don
 	return edata;
 }
 
+/*
+ * From here on, values that are no good are NULL where the option says so.  Not those of
+ * an upsert table's key, of which none can be NULL: their own errors tell more.
+ */
+static void
+set_lenient(ChangeDecoder *decoder, bool lenient)
+{
+	if (decoder->key)
+		decoder->key->lenient = lenient && decoder->key->ignores_errors && !decoder->table->upsert;
+	if (decoder->value)
+		decoder->value->lenient = lenient && decoder->value->ignores_errors;
+}
+
+/* A message that turned out bad, once more; what is still wrong with it, or NULL. */
+static ErrorData *
+decode_leniently(ChangeDecoder *decoder, const KafkaRecord *record, ErrorData *edata)
+{
+	ErrorData  *volatile result = NULL;
+	int			done = 0;
+
+	FreeErrorData(edata);
+	set_lenient(decoder, true);
+	PG_TRY();
+	{
+		result = run_or_catch(decoder, record, 1, &done);
+	}
+	PG_FINALLY();
+	{
+		set_lenient(decoder, false);
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/* Rows that a message gave before it turned out bad. */
+static void
+drop_rows(ChangeBatch *batch)
+{
+	while (batch->nchanges > 0 && batch->changes[batch->nchanges - 1].record == batch->nrecords)
+		batch->nchanges--;
+}
+
 void
 change_decode(ChangeDecoder *decoder, const KafkaRecord *records, int n, ChangeBatch *batch, DecodeMode mode)
 {
 	MemoryContext old = MemoryContextSwitchTo(batch->context);
+	bool		ignores_errors = decoder->ignores_errors &&
+		(SUBTRANSACTION_IN_PARALLEL_MODE_compat || !IsInParallelMode());
 	int			done = 0;
 
 	decoder->batch = batch;
-	if (mode == DECODE_RAISE)
+	if (mode == DECODE_RAISE && !ignores_errors)
 		run_or_raise(decoder, RUN_BATCH, records, n);
 	else
 	{
 		while (done < n)
 		{
 			ErrorData  *edata = run_or_catch(decoder, records, n, &done);
+			ChangeError *error;
 
 			if (edata == NULL)
 				break;
-			/* rows that the message gave before it turned out bad */
-			while (batch->nchanges > 0 && batch->changes[batch->nchanges - 1].record == batch->nrecords)
-				batch->nchanges--;
-			append_error(decoder, edata);
+			drop_rows(batch);
+			if (ignores_errors)
+			{
+				edata = decode_leniently(decoder, &records[done], edata);
+				if (edata == NULL)
+				{
+					done++;
+					continue;
+				}
+				drop_rows(batch);
+			}
+			error = append_error(decoder, edata);
 			FreeErrorData(edata);
-			if (mode == DECODE_STOP)
+			if (mode == DECODE_RAISE && !error->ignored)
+				change_error_raise(decoder->table, &records[done], error);
+			if (mode == DECODE_STOP && !error->ignored)
+			{
+				batch->stop = error;
 				break;
+			}
 			batch->nrecords++;
 			done++;
 		}
@@ -818,6 +896,8 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 		decoder->value_use = VALUE_DECODED;
 	else if (decoder->value_use == VALUE_MARKERS && !table->upsert)
 		decoder->value_use = VALUE_UNUSED;
+	decoder->ignores_errors = (decoder->key && decoder->key->ignores_errors) ||
+		(decoder->value && decoder->value->ignores_errors);
 	return decoder;
 }
 

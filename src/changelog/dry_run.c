@@ -102,6 +102,10 @@ upsert_kafka_decode(PG_FUNCTION_ARGS)
 	change_decode(change_decoder_create(table, NULL), &record, 1, batch, DECODE_RAISE);
 	for (int i = 0; i < batch->nchanges; i++)
 		tuplestore_putvalues(store, desc, batch->changes[i].values, batch->changes[i].isnull);
+	if (batch->nerrors > 0)
+		ereport(WARNING,
+				(errmsg("the message is skipped"),
+				 errdetail_internal("%s", batch->errors[0].message)));
 	MemoryContextDelete(batch->context);
 
 	table_close(rel, AccessShareLock);

@@ -16,6 +16,7 @@
 #include "catalog/pg_foreign_table.h"
 #include "commands/defrem.h"
 #include "fdw/option_list.h"
+#include "format/lenient.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "nodes/makefuncs.h"
@@ -766,6 +767,7 @@ table_options_parse(List *options, TopicTable *table)
 		else
 			table->value_options = lappend(table->value_options, def);
 	}
+	table->ignores_errors = ignores_parse_errors(table->key_options) || ignores_parse_errors(table->value_options);
 	if (table->key_format && table->key_format->check_options)
 		table->key_format->check_options(table->key_options, true);
 	if (table->value_format->check_options)

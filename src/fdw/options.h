@@ -101,6 +101,7 @@ typedef struct TopicTable
 	bool		value_has_key;	/* value_fields_include ALL */
 
 	OnError		on_error;
+	bool		ignores_errors; /* option ignore_parse_errors, of key or value */
 	const char *time_zone;		/* default UTC */
 
 	StartupMode startup_mode;
@@ -129,6 +130,16 @@ typedef struct TopicTable
 	List	   *key_fields;		/* column names, NIL: by column options */
 	const char *key_fields_prefix;
 } TopicTable;
+
+/*
+ * May messages be passed by?  Then which ones are must not depend on the columns that a
+ * query reads: a message counts only if all of it can be decoded.
+ */
+static inline bool
+topic_table_skips(const TopicTable *table)
+{
+	return table->on_error == ON_ERROR_SKIP || table->ignores_errors;
+}
 
 /* Is this a foreign table (or server) of a wrapper with our validator? */
 extern bool topic_table_is_ours(Oid relid);

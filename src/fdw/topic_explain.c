@@ -92,7 +92,7 @@ topicExplainForeignScan(ForeignScanState *node, ExplainState *es)
 	ExplainPropertyInteger("Messages", NULL, stats.messages, es);
 	ExplainPropertyInteger("Message Bytes", NULL, stats.bytes, es);
 	ExplainPropertyInteger("Tombstones", NULL, stats.tombstones, es);
-	if (table->on_error == ON_ERROR_SKIP)
+	if (topic_table_skips(table))
 		ExplainPropertyInteger("Skipped Messages", NULL, stats.skipped, es);
 	if (table->upsert)
 		ExplainPropertyInteger("Spilled", "kB", stats.disk_kb, es);

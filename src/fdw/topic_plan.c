@@ -67,7 +67,7 @@ forbid_parallel_workers(PlannerInfo *root)
 static bool
 needs_subtransactions(const TopicTable *table)
 {
-	return table->on_error == ON_ERROR_SKIP && !SUBTRANSACTION_IN_PARALLEL_MODE_compat;
+	return topic_table_skips(table) && !SUBTRANSACTION_IN_PARALLEL_MODE_compat;
 }
 
 static double

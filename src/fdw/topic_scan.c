@@ -93,7 +93,7 @@ is_wanted(const Bitmapset *wanted, const TopicColumn *column)
 static const Bitmapset *
 decoded_columns(const TopicScan *scan)
 {
-	if (scan->table->on_error == ON_ERROR_SKIP || (scan->table->upsert && scan->table->changelog))
+	if (topic_table_skips(scan->table) || (scan->table->upsert && scan->table->changelog))
 		return NULL;
 	return scan->wanted;
 }
@@ -119,7 +119,7 @@ prepare(TopicScan *scan)
 	if (scan->decoder == NULL)
 		scan->decoder = change_decoder_create(scan->table, decoded_columns(scan));
 	if (scan->key_decoder == NULL)
-		scan->key_decoder = scan->table->on_error == ON_ERROR_SKIP ? scan->decoder
+		scan->key_decoder = topic_table_skips(scan->table) ? scan->decoder
 			: change_decoder_create(scan->table, CHANGE_WANT_NOTHING);
 	if (scan->batch == NULL)
 		scan->batch = change_batch_create(scan->cxt);
@@ -299,6 +299,7 @@ fill_batch(TopicScan *scan)
 	ChangeBatch *batch = scan->batch;
 	KafkaRecord *records;
 	int			n;
+	int			skipped;
 
 	change_batch_reset(batch);
 	scan->next_change = 0;
@@ -316,16 +317,17 @@ fill_batch(TopicScan *scan)
 	if (n == 0)
 		return false;
 	change_decode(scan->decoder, records, n, batch, append_mode(scan));
-	if (batch->nerrors > 0 && scan->table->on_error == ON_ERROR_STOP)
-		scan->bad_record = &records[batch->errors[0].record];
-	else if (batch->nerrors > 0)
+	if (batch->stop)
+		scan->bad_record = &records[batch->stop->record];
+	skipped = batch->nerrors - (batch->stop != NULL);
+	if (skipped > 0)
 	{
 		const ChangeError *error = &batch->errors[0];
 
 		if (scan->first_skipped == NULL)
 			note_first_skipped(scan, change_error_text(scan->table, &records[error->record], error));
-		scan->skipped += batch->nerrors;
-		scan->pass_skipped += batch->nerrors;
+		scan->skipped += skipped;
+		scan->pass_skipped += skipped;
 	}
 	return true;
 }
@@ -347,7 +349,7 @@ topic_scan_next(TopicScan *scan, Datum *values, bool *isnull)
 			bool		more;
 
 			if (scan->bad_record)
-				change_error_raise(scan->table, scan->bad_record, &scan->batch->errors[0]);
+				change_error_raise(scan->table, scan->bad_record, scan->batch->stop);
 			more = fill_batch(scan);
 
 			MemoryContextSwitchTo(old);

@@ -75,6 +75,7 @@ static const CdcSource canal_sources[] = {
 static const FormatOption canal_options[] = {
 	CDC_NUL_OPTION,
 	CDC_TRUNCATE_OPTION,
+	IGNORE_PARSE_ERRORS_OPTION,
 	JSON_WRITE_OPTIONS,
 	{"binary_format", "latin1|base64", "how strings hold bytea: one character per byte, or base64"},
 	{"database_include", "regex", "a regular expression; events of databases that it does not match as a whole give no rows"},

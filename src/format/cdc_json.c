@@ -54,6 +54,7 @@ cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec
 	ListCell   *lc;
 
 	decoder->base.routine = format->routine;
+	decoder->base.ignores_errors = ignores_parse_errors(spec->options);
 	decoder->format = format;
 	decoder->upsert = spec->upsert;
 	decoder->has_key = spec->has_key;
@@ -89,6 +90,7 @@ cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec
 		metadata->name = column->column;
 		metadata->type = column->type;
 		metadata->target = json_target_create(column, spec->time_zone, decoder->strip_nul);
+		json_target_set_lenient(metadata->target, &decoder->base.lenient);
 	}
 }
 
@@ -199,14 +201,23 @@ cdc_metadata_value(CdcMetadataColumn *column, const JsonText *value)
 	column->value = json_value_datum(column->target, value, &column->isnull);
 }
 
-void
-cdc_metadata_time(const CdcDecoder *decoder, CdcMetadataColumn *column, const JsonText *value, int unit_ms)
+typedef struct TimeConversion
 {
+	const JsonText *value;
+	int			unit_ms;
+	Oid			type;
+	pg_tz	   *time_zone;
+	Datum		result;
+} TimeConversion;
+
+static void
+convert_time(void *arg)
+{
+	TimeConversion *time = arg;
+	const JsonText *value = time->value;
+	int			unit_ms = time->unit_ms;
 	int64		ms;
 
-	column->isnull = value->kind <= JK_NULL;
-	if (column->isnull)
-		return;
 	if (!connect_int64(value, &ms))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
@@ -215,7 +226,22 @@ cdc_metadata_time(const CdcDecoder *decoder, CdcMetadataColumn *column, const Js
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("timestamp out of range: %s seconds since 1970", json_excerpt(value))));
-	column->value = epoch_millis_datum(ms, column->type, decoder->time_zone);
+	time->result = epoch_millis_datum(ms, time->type, time->time_zone);
+}
+
+void
+cdc_metadata_time(const CdcDecoder *decoder, CdcMetadataColumn *column, const JsonText *value, int unit_ms)
+{
+	TimeConversion time = {.value = value, .unit_ms = unit_ms, .type = column->type, .time_zone = decoder->time_zone};
+
+	column->isnull = value->kind <= JK_NULL;
+	if (column->isnull)
+		return;
+	if (unlikely(decoder->base.lenient))
+		column->isnull = !lenient_convert(convert_time, &time);
+	else
+		convert_time(&time);
+	column->value = time.result;
 }
 
 void
@@ -322,6 +348,7 @@ cdc_row_create(const CdcDecoder *decoder, const DecoderSpec *spec, bool latin1, 
 		CdcColumn  *column = &row->columns[i];
 
 		column->target = json_target_create(&decoder->columns[i], spec->time_zone, decoder->strip_nul);
+		json_target_set_lenient(column->target, &decoder->base.lenient);
 		if (latin1)
 			json_target_set_latin1(column->target);
 		column->field = field_of[i];

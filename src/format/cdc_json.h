@@ -13,6 +13,7 @@
 #include "format/json_scan.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
+#include "format/lenient.h"
 
 typedef enum CdcOp
 {
@@ -101,6 +102,8 @@ typedef struct CdcChange
 	{"nul_handling", "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"}
 #define CDC_TRUNCATE_OPTION \
 	{"truncate", "error|ignore", "what a TRUNCATE of the source table means"}
+
+/* .. and IGNORE_PARSE_ERRORS_OPTION (lenient.h) */
 
 /* Fill in a zeroed decoder; read_row is the format's.  In CurrentMemoryContext. */
 extern void cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec *spec);

@@ -12,6 +12,7 @@
 #include "format/connect.h"
 #include "format/connect_schema.h"
 #include "format/json_value.h"
+#include "format/lenient.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -26,6 +27,7 @@ typedef struct ConnectColumn
 	int			index;			/* in the sink's arrays */
 	const char *name;			/* SQL name */
 	const char *member;
+	const bool *lenient;
 	bool		array;
 	Oid			base;			/* type without domains, an array's elements' */
 	bool		direct;			/* timestamp, exactly */
@@ -105,6 +107,41 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 	}
 }
 
+typedef struct Conversion
+{
+	ConnectColumn *column;
+	const JsonText *value;
+	char	   *text;
+	bool		is_number;
+	Datum		result;
+	bool	   *isnull;
+} Conversion;
+
+static void
+convert_text(void *arg)
+{
+	Conversion *conversion = arg;
+
+	conversion->text = logical_text(conversion->column, conversion->value, &conversion->is_number);
+}
+
+/* The same for an element of an array, the text null for one that is no good. */
+static char *
+element_text(ConnectColumn *column, const JsonText *value, bool *is_number)
+{
+	Conversion	conversion = {.column = column, .value = value};
+
+	if (likely(!*column->lenient))
+		return logical_text(column, value, is_number);
+	if (!lenient_convert(convert_text, &conversion))
+	{
+		*is_number = true;
+		return pstrdup("null");
+	}
+	*is_number = conversion.is_number;
+	return conversion.text;
+}
+
 /* An array of logical values as the array of their texts. */
 static Datum
 array_value(ConnectColumn *column, const JsonText *value, bool *isnull)
@@ -123,7 +160,7 @@ array_value(ConnectColumn *column, const JsonText *value, bool *isnull)
 	for (; json_scan_array_next(&scan, n == 0, &element); n++)
 	{
 		bool		is_number;
-		char	   *logical = element.kind == JK_NULL ? NULL : logical_text(column, &element, &is_number);
+		char	   *logical = element.kind == JK_NULL ? NULL : element_text(column, &element, &is_number);
 
 		CHECK_FOR_INTERRUPTS();
 		if (n > 0)
@@ -179,6 +216,25 @@ column_value(ConnectColumn *column, const JsonText *value, bool *isnull)
 	result = json_value_datum(column->target, &logical, isnull);
 	pfree(text);
 	return result;
+}
+
+static void
+convert(void *arg)
+{
+	Conversion *conversion = arg;
+
+	conversion->result = column_value(conversion->column, conversion->value, conversion->isnull);
+}
+
+static Datum
+column_value_or_null(ConnectColumn *column, const JsonText *value, bool *isnull)
+{
+	Conversion	conversion = {.column = column, .value = value, .isnull = isnull};
+	JsonText	null = {.kind = JK_NULL};
+
+	if (lenient_convert(convert, &conversion))
+		return conversion.result;
+	return json_value_datum(column->target, &null, isnull); /* a domain's say */
 }
 
 /* ------------------------------------------------------------------------
@@ -335,6 +391,8 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 		Oid			element;
 
 		column->target = json_target_create(&columns[i], options->time_zone, options->strip_nul);
+		json_target_set_lenient(column->target, options->lenient);
+		column->lenient = options->lenient;
 		column->field = field_of[i];
 		column->index = columns[i].index;
 		column->name = columns[i].column;
@@ -409,7 +467,10 @@ connect_row_read(ConnectRow *row, const JsonText *object, RowSink *sink)
 			sink->isnull[column->index] = true;
 			continue;
 		}
-		sink->values[column->index] = column_value(column, value, &sink->isnull[column->index]);
+		if (unlikely(*column->lenient))
+			sink->values[column->index] = column_value_or_null(column, value, &sink->isnull[column->index]);
+		else
+			sink->values[column->index] = column_value(column, value, &sink->isnull[column->index]);
 	}
 	sink->column = NULL;
 }
@@ -421,13 +482,14 @@ connect_row_read_whole(ConnectRow *row, const char *field, const JsonText *value
 	{
 		ConnectColumn *column = &row->columns[i];
 
-		sink->column = column->name;
+		sink->column = NULL;	/* the row is wrong then, not this column of it */
 		if (strcmp(column->member, field) != 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
 					 errmsg("\"%s\" is a JSON %s, not an object with a member \"%s\"",
 							field, json_kind_name(value->kind), column->member),
 					 errhint("A jsonb column with the field \"%s\" takes it as a whole, as MongoDB's documents need it.", field)));
+		sink->column = column->name;
 		sink->values[column->index] = json_value_datum(column->target, value, &sink->isnull[column->index]);
 	}
 	sink->column = NULL;

@@ -27,6 +27,7 @@ typedef struct ConnectOptions
 	const char *time_zone;		/* in which naive timestamps are read */
 	bool		strip_nul;		/* drop \u0000 instead of refusing it */
 	bool		fail_on_missing;	/* an absent field is an error */
+	const bool *lenient;		/* while true, values that are no good are NULL */
 	ConnectUnit unit;			/* of times where no schema tells; then dates are days */
 	const char *unavailable;	/* stands for a value that was left out; NULL: none does */
 	bool		unavailable_error;	/* .. which is an error */

@@ -9,20 +9,18 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
-#include "access/xact.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "compat.h"
 #include "format/csv.h"
 #include "format/formats.h"
+#include "format/lenient.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 #include "utils/typcache.h"
 
 typedef enum TargetClass
@@ -70,7 +68,6 @@ typedef struct CsvDecoder
 	Decoder		base;
 	CsvOptions	options;
 	bool		is_key;
-	bool		lenient;		/* a field that is no good is NULL, for the message at hand */
 	int			nfields;
 	CsvField   *fields;			/* of the message at hand: nfields and one more */
 	int			ncolumns;
@@ -85,7 +82,7 @@ static const FormatOption csv_options[] = {
 	{"array_element_delimiter", "char", "stands between the elements of arrays and attributes of composites; default ;"},
 	{"null_literal", "text", "what NULL is written as; default an empty field without quotes"},
 	{"allow_comments", "bool", "lines that begin with # are none"},
-	{"ignore_parse_errors", "bool", "a field that is no value of its type, or missing, is NULL"},
+	{IGNORE_PARSE_ERRORS, "bool", "a field that its column cannot take, or that is missing, is NULL; a message that cannot be parsed is skipped"},
 	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
 	{"write_bigdecimal_in_scientific_notation", "bool", "numeric is written without trailing zeros, with an exponent where that is shorter"},
 	{NULL}
@@ -272,6 +269,7 @@ csv_create(const DecoderSpec *spec)
 	csv_options_parse(spec->options, &decoder->options);
 	decoder->base.routine = &csv_format;
 	decoder->base.decides = decoder->options.syntax.comments || strcmp(decoder->options.empty_value, "error") != 0;
+	decoder->base.ignores_errors = decoder->options.ignore_errors;
 	decoder->is_key = spec->is_key;
 	if (decoder->options.null_literal && GetDatabaseEncoding() != PG_UTF8)
 	{
@@ -296,25 +294,6 @@ csv_create(const DecoderSpec *spec)
 }
 
 /* === Values ================================================================= */
-
-/*
- * In PG_CATCH, with an internal subtransaction open: end it, and go on if a value was
- * no good.  Whatever else was raised goes on to the caller.
- */
-static void
-forget_data_exception(MemoryContext context)
-{
-	ErrorData  *edata;
-
-	MemoryContextSwitchTo(context);
-	edata = CopyErrorData();
-	FlushErrorState();
-	RollbackAndReleaseCurrentSubTransaction();
-	MemoryContextSwitchTo(context);
-	if (ERRCODE_TO_CATEGORY(edata->sqlerrcode) != ERRCODE_DATA_EXCEPTION)
-		ReThrowError(edata);
-	FreeErrorData(edata);
-}
 
 /* Text in UTF-8 -> a value of a scalar type. */
 static inline Datum
@@ -343,33 +322,30 @@ scalar_datum(const CsvTarget *target, const char *text, Size len)
 	return result;
 }
 
-/*
- * The same, NULL where the text is no value of the type.  Type input may leave locks
- * and pins behind that only the abort of a subtransaction clears.
- */
+typedef struct Conversion
+{
+	const CsvTarget *target;
+	const char *text;
+	Size		len;
+	Datum		result;
+} Conversion;
+
+static void
+convert(void *arg)
+{
+	Conversion *conversion = arg;
+
+	conversion->result = scalar_datum(conversion->target, conversion->text, conversion->len);
+}
+
+/* The same, NULL where the text is no value of the type. */
 static Datum
 scalar_or_null(const CsvTarget *target, const char *text, Size len, bool *isnull)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	volatile Datum result = (Datum) 0;
+	Conversion	conversion = {.target = target, .text = text, .len = len};
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		result = scalar_datum(target, text, len);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		forget_data_exception(context);
-		*isnull = true;
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	return result;
+	*isnull = !lenient_convert(convert, &conversion);
+	return conversion.result;
 }
 
 static Datum target_datum(const CsvDecoder *decoder, CsvTarget *target, const char *text, Size len, bool *isnull);
@@ -496,7 +472,7 @@ target_datum(const CsvDecoder *decoder, CsvTarget *target, const char *text, Siz
 				result = composite_datum(decoder, target, text, len, isnull);
 				break;
 			default:
-				if (unlikely(decoder->lenient))
+				if (unlikely(decoder->base.lenient))
 					result = scalar_or_null(target, text, len, isnull);
 				else
 					result = scalar_datum(target, text, len);
@@ -549,44 +525,6 @@ fill_columns(CsvDecoder *decoder, int nfields, RowSink *sink)
 			pfree(copy);
 	}
 	sink->column = NULL;
-}
-
-/*
- * Most messages are fine, so that one subtransaction does for all their fields.
- * Only where that fails each field gets its own.
- */
-static void
-fill_columns_leniently(CsvDecoder *decoder, int nfields, RowSink *sink)
-{
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
-	volatile bool failed = false;
-
-	if (IsInParallelMode() && !SUBTRANSACTION_IN_PARALLEL_MODE_compat)
-	{
-		fill_columns(decoder, nfields, sink);
-		return;
-	}
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		fill_columns(decoder, nfields, sink);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		forget_data_exception(context);
-		failed = true;
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
-	if (failed)
-	{
-		decoder->lenient = true;
-		fill_columns(decoder, nfields, sink);
-	}
 }
 
 static void
@@ -652,11 +590,7 @@ csv_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		n--;
 	if (n > decoder->nfields || (n < decoder->nfields && !decoder->options.ignore_errors))
 		count_raise(decoder, n);
-	decoder->lenient = false;
-	if (decoder->options.ignore_errors)
-		fill_columns_leniently(decoder, n, sink);
-	else
-		fill_columns(decoder, n, sink);
+	fill_columns(decoder, n, sink);
 	sink->emit(sink, ROW_UPSERT);
 }
 

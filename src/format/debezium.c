@@ -71,6 +71,7 @@ static const FormatMetadata debezium_metadata[] = {
 static const FormatOption debezium_options[] = {
 	CDC_NUL_OPTION,
 	CDC_TRUNCATE_OPTION,
+	IGNORE_PARSE_ERRORS_OPTION,
 	JSON_WRITE_OPTIONS,
 	{"time_unit", "s|ms|us|ns", "what numbers count in columns of dates and times, where no schema tells; dates count days"},
 	{"unavailable", "keep|error", "what a value means that the message does not hold since it did not change"},
@@ -130,6 +131,7 @@ read_options(const DebeziumDecoder *decoder, const DecoderSpec *spec, ConnectOpt
 	memset(options, 0, sizeof(*options));
 	options->time_zone = spec->time_zone;
 	options->strip_nul = decoder->cdc.strip_nul;
+	options->lenient = &decoder->cdc.base.lenient;
 	options->unavailable = "__debezium_unavailable_value";
 	foreach(lc, spec->options)
 	{

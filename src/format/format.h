@@ -87,6 +87,9 @@ typedef struct Decoder
 	const struct FormatRoutine *routine;
 	bool		decides;		/* set by create: whether a value is a row is for decode()
 								 * to say, even where no column is wanted */
+	bool		ignores_errors; /* set by create: option ignore_parse_errors is on */
+	bool		lenient;		/* set by the caller, where ignores_errors: in the next
+								 * messages values that are no good are NULL (lenient.h) */
 	/* the format's own fields follow */
 } Decoder;
 

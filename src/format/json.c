@@ -12,6 +12,7 @@
 #include "format/formats.h"
 #include "format/json_value.h"
 #include "format/json_write.h"
+#include "format/lenient.h"
 #include "mb/pg_wchar.h"
 
 typedef enum EmptyHandling
@@ -54,6 +55,7 @@ typedef struct JsonDecoder
 
 static const FormatOption json_options[] = {
 	{"fail_on_missing_field", "bool", "a member that is absent is an error instead of NULL"},
+	IGNORE_PARSE_ERRORS_OPTION,
 	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
 	{"null_value", "error|delete", "what a value of the four bytes null means"},
 	{"nul_handling", "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"},
@@ -75,6 +77,27 @@ empty_handling(DefElem *option, const DecoderSpec *spec)
 				 errmsg("option \"key_json_%s\" takes nothing but 'error'", option->defname),
 				 errhint("What a message without a row means is said by its value.")));
 	return strcmp(value, "delete") == 0 ? EMPTY_DELETE : EMPTY_IGNORE;
+}
+
+/* Flink's rule: the one would be for nothing */
+static void
+json_check_options(List *options, bool is_key)
+{
+	ListCell   *lc;
+
+	if (!ignores_parse_errors(options))
+		return;
+	foreach(lc, options)
+	{
+		DefElem    *option = (DefElem *) lfirst(lc);
+
+		if (strcmp(option->defname, "fail_on_missing_field") == 0 && defGetBoolean(option))
+			ereport(ERROR,
+					(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+					 errmsg("options \"%s_json_fail_on_missing_field\" and \"%s_json_%s\" cannot both be true",
+							is_key ? "key" : "value", is_key ? "key" : "value", IGNORE_PARSE_ERRORS),
+					 errhint("Turn one of them off.")));
+	}
 }
 
 static Decoder *
@@ -104,6 +127,7 @@ json_create(const DecoderSpec *spec)
 			decoder->strip_framing = strcmp(defGetString(option), "strip") == 0;
 	}
 
+	decoder->base.ignores_errors = ignores_parse_errors(spec->options);
 	decoder->is_key = spec->is_key;
 	decoder->ncolumns = spec->ncolumns;
 	decoder->columns = palloc0(Max(spec->ncolumns, 1) * sizeof(JsonColumn));
@@ -112,7 +136,7 @@ json_create(const DecoderSpec *spec)
 	if (spec->is_key && spec->connect)
 	{
 		ConnectOptions options = {.time_zone = spec->time_zone, .strip_nul = strip_nul,
-		.fail_on_missing = decoder->fail_on_missing};
+		.fail_on_missing = decoder->fail_on_missing, .lenient = &decoder->base.lenient};
 
 		decoder->wrapped = connect_row_create(spec->ncolumns, spec->columns, &options);
 		names[nnames++] = "schema";
@@ -130,6 +154,7 @@ json_create(const DecoderSpec *spec)
 		JsonColumn *column = &decoder->columns[i];
 
 		column->target = json_target_create(&spec->columns[i], spec->time_zone, strip_nul);
+		json_target_set_lenient(column->target, &decoder->base.lenient);
 		column->field = field_of[i];
 		column->index = spec->columns[i].index;
 		column->name = spec->columns[i].column;
@@ -229,6 +254,7 @@ json_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 const FormatRoutine json_format = {
 	.name = "json",
 	.options = json_options,
+	.check_options = json_check_options,
 	.create = json_create,
 	.decode = json_decode,
 	.create_encoder = json_encoder_create,

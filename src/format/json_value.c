@@ -11,6 +11,7 @@
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "format/json_value.h"
+#include "format/lenient.h"
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -40,6 +41,7 @@ struct JsonTarget
 	ValueInput *input;			/* of that type */
 	bool		strip_nul;
 	bool		latin1;			/* TARGET_BYTEA: strings are bytes, not base64 */
+	const bool *lenient;
 	Oid			domain;			/* InvalidOid: not a domain */
 	void	   *domain_cache;
 	MemoryContext context;
@@ -447,6 +449,74 @@ composite_datum(JsonTarget *target, const JsonText *value)
 	return HeapTupleGetDatum(tuple);
 }
 
+/* === One value ============================================================== */
+
+static const bool never = false;
+
+typedef struct Conversion
+{
+	JsonTarget *target;
+	const JsonText *value;
+	Datum		result;
+} Conversion;
+
+/* What is neither missing nor null, before the domain's say. */
+static inline Datum
+base_datum(JsonTarget *target, const JsonText *value)
+{
+	switch (target->class)
+	{
+		case TARGET_SCALAR:
+			if (value->kind >= JK_OBJECT)
+				shape_raise(target, value);
+			return text_datum(target, value);
+		case TARGET_STRING:
+			return text_datum(target, value);
+		case TARGET_JSON:
+			return json_datum(target, value);
+		case TARGET_JSONB:
+			return jsonb_datum(target, value);
+		case TARGET_BYTEA:
+			return bytea_datum(target, value);
+		case TARGET_ARRAY:
+			return array_datum(target, value);
+		default:
+			return composite_datum(target, value);
+	}
+}
+
+static void
+convert(void *arg)
+{
+	Conversion *conversion = arg;
+
+	conversion->result = base_datum(conversion->target, conversion->value);
+}
+
+static Datum
+lenient_datum(JsonTarget *target, const JsonText *value, bool *isnull)
+{
+	Conversion	conversion = {.target = target, .value = value};
+
+	*isnull = !lenient_convert(convert, &conversion);
+	return *isnull ? (Datum) 0 : conversion.result;
+}
+
+Datum
+json_value_datum(JsonTarget *target, const JsonText *value, bool *isnull)
+{
+	Datum		result = (Datum) 0;
+
+	*isnull = value->kind <= JK_NULL;
+	if (unlikely(*target->lenient) && !*isnull)
+		result = lenient_datum(target, value, isnull);
+	else if (!*isnull)
+		result = base_datum(target, value);
+	if (OidIsValid(target->domain))
+		domain_check(result, *isnull, target->domain, &target->domain_cache, target->context);
+	return result;
+}
+
 /* === Public ================================================================= */
 
 /* Any byte beyond ASCII?  Then the message is to be verified as UTF-8. */
@@ -564,6 +634,7 @@ json_target_create(const FormatColumn *column, const char *time_zone, bool strip
 
 	check_stack_depth();
 	target->context = CurrentMemoryContext;
+	target->lenient = &never;
 	target->strip_nul = strip_nul;
 	base.type = getBaseTypeAndTypmod(column->type, &base.typmod);
 	if (base.type != column->type)
@@ -606,46 +677,15 @@ json_target_set_latin1(JsonTarget *target)
 	target->latin1 = true;
 }
 
-Datum
-json_value_datum(JsonTarget *target, const JsonText *value, bool *isnull)
+void
+json_target_set_lenient(JsonTarget *target, const bool *lenient)
 {
-	Datum		result;
-
-	if (value->kind <= JK_NULL)
+	target->lenient = lenient;
+	if (target->element)
+		json_target_set_lenient(target->element, lenient);
+	for (int i = 0; target->attributes && i < target->desc->natts; i++)
 	{
-		*isnull = true;
-		if (OidIsValid(target->domain))
-			domain_check((Datum) 0, true, target->domain, &target->domain_cache, target->context);
-		return (Datum) 0;
+		if (target->attributes[i])
+			json_target_set_lenient(target->attributes[i], lenient);
 	}
-	*isnull = false;
-	switch (target->class)
-	{
-		case TARGET_SCALAR:
-			if (value->kind >= JK_OBJECT)
-				shape_raise(target, value);
-			result = text_datum(target, value);
-			break;
-		case TARGET_STRING:
-			result = text_datum(target, value);
-			break;
-		case TARGET_JSON:
-			result = json_datum(target, value);
-			break;
-		case TARGET_JSONB:
-			result = jsonb_datum(target, value);
-			break;
-		case TARGET_BYTEA:
-			result = bytea_datum(target, value);
-			break;
-		case TARGET_ARRAY:
-			result = array_datum(target, value);
-			break;
-		default:
-			result = composite_datum(target, value);
-			break;
-	}
-	if (OidIsValid(target->domain))
-		domain_check(result, false, target->domain, &target->domain_cache, target->context);
-	return result;
 }

@@ -26,6 +26,12 @@ extern JsonTarget *json_target_create(const FormatColumn *column, const char *ti
 extern void json_target_set_latin1(JsonTarget *target);
 
 /*
+ * While *lenient, a value that is no good gives NULL, wherever it is nested.  Domains have
+ * their say about that NULL.
+ */
+extern void json_target_set_lenient(JsonTarget *target, const bool *lenient);
+
+/*
  * Convert a scanned value (so it is valid JSON, and the message valid UTF-8).
  * Missing members and JSON null give NULL, after the domain's say.  The Datum is
  * allocated in CurrentMemoryContext.  ERROR class 22, or 23 from domains.

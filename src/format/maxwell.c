@@ -56,6 +56,7 @@ static const CdcSource maxwell_sources[] = {
 /* Maxwell tells of no TRUNCATE */
 static const FormatOption maxwell_options[] = {
 	CDC_NUL_OPTION,
+	IGNORE_PARSE_ERRORS_OPTION,
 	JSON_WRITE_OPTIONS,
 	{NULL}
 };

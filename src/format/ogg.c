@@ -49,6 +49,7 @@ static const CdcSource ogg_sources[] = {
 static const FormatOption ogg_options[] = {
 	CDC_NUL_OPTION,
 	CDC_TRUNCATE_OPTION,
+	IGNORE_PARSE_ERRORS_OPTION,
 	JSON_WRITE_OPTIONS,
 	{"missing", "keep|null", "what a column means that an update does not hold: it keeps its value, or is null"},
 	{NULL}

@@ -113,12 +113,10 @@ feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *
 	int			done;
 	int			kept = 0;
 
-	*stop = NULL;
 	change_batch_reset(batch);
 	change_decode(source->decoder, records, n, batch, skip ? DECODE_SKIP : DECODE_STOP);
 	done = batch->nrecords;
-	if (!skip && batch->nerrors > 0)
-		*stop = &batch->errors[0];
+	*stop = batch->stop;
 
 	for (int i = 0; i < batch->nchanges && !source->table->append; i++)
 	{
@@ -151,8 +149,9 @@ feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *
 	}
 	if (!source->table->append)
 		batch->nchanges = kept;
-	if (skip)
-		for (int i = 0; i < batch->nerrors; i++)
+	/* what stops is recorded with the state, what is behind it when its turn comes */
+	for (int i = 0; i < batch->nerrors; i++)
+		if (&batch->errors[i] != batch->stop && batch->errors[i].record < done)
 			feed_record_error(source, &records[batch->errors[i].record], &batch->errors[i]);
 	return done;
 }
