@@ -115,14 +115,11 @@ extern void change_batch_reset(ChangeBatch *batch);
 extern void change_decode(ChangeDecoder *decoder, const KafkaRecord *records, int n, ChangeBatch *batch, DecodeMode mode);
 
 /*
- * Decode the key of one record, or its value and metadata, into values/isnull (of
- * TopicTable.natts) and CurrentMemoryContext; columns of the other part are left
- * alone.  ERROR in the house's form.  change_decode_value returns false if there is no
- * row in the value: a tombstone, or one that the format takes for it.
+ * Decode the key of one record into values/isnull (of TopicTable.natts) and
+ * CurrentMemoryContext; other columns are left alone.  ERROR in the house's form.
  * For scans that reduce per key before they decode values.
  */
 extern void change_decode_key(ChangeDecoder *decoder, const KafkaRecord *record, Datum *values, bool *isnull);
-extern bool change_decode_value(ChangeDecoder *decoder, const KafkaRecord *record, Datum *values, bool *isnull);
 
 /* "+I" "-U" "+U" "-D"; an upsert shows as "+I", the row that there is */
 extern const char *row_kind_text(RowKind kind);

@@ -540,8 +540,7 @@ change_error_text(const TopicTable *table, const KafkaRecord *record, const Chan
 typedef enum RunKind
 {
 	RUN_BATCH,
-	RUN_KEY,
-	RUN_VALUE
+	RUN_KEY
 } RunKind;
 
 /* What stands between PG_TRY and PG_CATCH. */
@@ -561,11 +560,6 @@ run(ChangeDecoder *decoder, RunKind kind, const KafkaRecord *records, int n, int
 			decoder->record = records;
 			decoder->key_known = false;
 			(void) decode_key(decoder, records);
-			break;
-		case RUN_VALUE:
-			decoder->record = records;
-			decoder->sink.unchanged = NULL;
-			decode_value(decoder, records);
 			break;
 	}
 }
@@ -771,23 +765,6 @@ change_decode_key(ChangeDecoder *decoder, const KafkaRecord *record, Datum *valu
 	decoder->sink.values = values;
 	decoder->sink.isnull = isnull;
 	run_or_raise(decoder, RUN_KEY, record, 1);
-}
-
-bool
-change_decode_value(ChangeDecoder *decoder, const KafkaRecord *record, Datum *values, bool *isnull)
-{
-	const TopicTable *table = decoder->table;
-
-	for (int i = 0; i < table->natts; i++)
-	{
-		if (!table->columns[i].is_key)
-			isnull[i] = true;
-	}
-	decoder->batch = NULL;
-	decoder->sink.values = values;
-	decoder->sink.isnull = isnull;
-	run_or_raise(decoder, RUN_VALUE, record, 1);
-	return decoder->nrows > 0 && decoder->kind != ROW_DELETE;
 }
 
 /* ------------------------------------------------------------------------

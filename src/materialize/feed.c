@@ -333,12 +333,6 @@ feed_open(Oid target, MemoryContext parent)
 	return feed;
 }
 
-void
-feed_close(Feed *feed)
-{
-	MemoryContextDelete(feed->context);
-}
-
 /* === fetching and applying ============================================================= */
 
 static bool
@@ -560,12 +554,6 @@ int
 feed_wait_fd(Feed *feed)
 {
 	return kafka_wait_fd(feed->source.consumer);
-}
-
-Oid
-feed_target(Feed *feed)
-{
-	return feed->target;
 }
 
 const FeedStats *

@@ -40,10 +40,9 @@ typedef struct FeedStats
 /*
  * Open inside a transaction: reads the registration, compares positions with the topic
  * (data_lost, topic_changed are set as state and reported by a NULL return).
- * The feed lives in a child of 'parent'; deleting that frees all.
+ * The feed lives in a child of 'parent'; deleting that closes it.
  */
 extern Feed *feed_open(Oid target, MemoryContext parent);
-extern void feed_close(Feed *feed);
 
 /*
  * Take what has arrived, waiting up to timeout_ms for it (0: not at all), outside a
@@ -68,7 +67,6 @@ extern void feed_applied(Feed *feed);
 extern void feed_stop_at_first(Feed *feed, int sqlerrcode, const char *message);
 
 extern int	feed_wait_fd(Feed *feed);
-extern Oid	feed_target(Feed *feed);
 extern const FeedStats *feed_stats(Feed *feed);
 
 /* Look for new partitions and moved watermarks; call now and then, in a transaction. */
