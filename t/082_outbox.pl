@@ -17,6 +17,7 @@ sub values_of
 {
 	my ($topic) = @_;
 	my ($out, $err) = ('', '');
+	settle($topic);
 	IPC::Run::run([ $kt, '-b', broker(), 'consume', $topic ], '>', \$out, '2>', \$err) or die "cannot consume: $err";
 	return join(' ', map { /"v":"(\w+)"/ ? $1 : '?' } split /\n/, $out);
 }
