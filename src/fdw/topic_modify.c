@@ -155,6 +155,19 @@ topicAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry *ta
 	}
 }
 
+/* Which of them a row belongs to would be a guess. */
+static void
+refuse_several_topics(const TopicTable *table)
+{
+	if (topic_table_is_plain(table))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("foreign table \"%s\" cannot be written to", table->name),
+			 errdetail("It reads several topics."),
+			 errhint("Write through a foreign table on one topic.")));
+}
+
 List *
 topicPlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int subplan_index)
 {
@@ -163,6 +176,7 @@ topicPlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelatio
 
 	if (plan->onConflictAction != ONCONFLICT_NONE)
 		refuse_on_conflict(rel);
+	refuse_several_topics(table);
 	/* formats that only read say so here, before the executor does in other words */
 	(void) change_encoder_create(table);
 	table_close(rel, NoLock);
@@ -185,7 +199,7 @@ void
 topicExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rri, List *fdw_private,
 						  int subplan_index, ExplainState *es)
 {
-	ExplainPropertyText("Topic", topic_table_get(rri->ri_RelationDesc)->topic, es);
+	topic_explain_topics(topic_table_get(rri->ri_RelationDesc), es);
 }
 
 /* ------------------------------------------------------------------------
@@ -198,6 +212,7 @@ modify_state_create(EState *estate, ResultRelInfo *rri, const Bitmapset *given)
 	TopicModifyState *state = palloc0(sizeof(TopicModifyState));
 
 	state->table = topic_table_get(rri->ri_RelationDesc);
+	refuse_several_topics(state->table);
 	state->userid = foreign_modify_user(rri, estate);
 	state->table->userid = state->userid;
 	state->encoder = row_encoder_create(state->table, given);
@@ -360,7 +375,6 @@ take_origin(TopicModifyState *state, TupleTableSlot *plan_slot, KafkaOutRecord *
 	MemoryContext old;
 	bool		isnull;
 	Datum		ctid = ExecGetJunkAttribute(plan_slot, state->row_id_attno, &isnull);
-	char	   *key;
 	bool		taken;
 
 	if (isnull || state->row_ids == NULL)
@@ -368,10 +382,7 @@ take_origin(TopicModifyState *state, TupleTableSlot *plan_slot, KafkaOutRecord *
 	MemoryContextReset(state->row_cxt);
 	old = MemoryContextSwitchTo(state->row_cxt);
 	row_encode_start(state->encoder, record);
-	taken = row_ids_take(state->row_ids, (ItemPointer) DatumGetPointer(ctid),
-						 &record->partition, &key, &record->key_len);
-	if (taken)
-		record->key = key;
+	taken = row_ids_take(state->row_ids, (ItemPointer) DatumGetPointer(ctid), record);
 	MemoryContextSwitchTo(old);
 	return taken;
 }
@@ -385,7 +396,7 @@ key_is_same(TopicModifyState *state, const KafkaOutRecord *origin, TupleTableSlo
 	bool		same;
 
 	memset(&record, 0, sizeof(record));
-	record.topic = state->table->topic;
+	record.topic = origin->topic;
 	record.partition = origin->partition;
 	record.key = origin->key;
 	record.key_len = origin->key_len;
@@ -484,9 +495,8 @@ truncate_table(Relation rel)
 	{
 		CHECK_FOR_INTERRUPTS();
 		memset(&record, 0, sizeof(record));
-		record.topic = table->topic;
 		record.timestamp = -1;
-		topic_scan_origin(scan, &record.partition, &record.key, &record.key_len);
+		topic_scan_origin(scan, &record);
 		pending_add(table, GetUserId(), &record);
 	}
 	topic_scan_end(scan);
@@ -505,6 +515,7 @@ topicExecForeignTruncate(List *rels, DropBehavior behavior, bool restart_seqs)
 		TopicTable *table = topic_table_get((Relation) lfirst(lc));
 
 		check_rows_change(table, "TRUNCATE");
+		refuse_several_topics(table);
 		(void) change_encoder_create(table);
 		if (!table->updatable || !table->truncatable)
 			ereport(ERROR,

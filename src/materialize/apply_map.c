@@ -233,8 +233,8 @@ compare_changes(const void *a, const void *b, void *arg)
 
 	if (result != 0)
 		return result;
-	if (x->partition != y->partition)
-		return x->partition < y->partition ? -1 : 1;
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
 	return 0;

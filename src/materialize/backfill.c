@@ -136,6 +136,7 @@ plan_ranges(Backfill *backfill)
 	{
 		backfill->ranges[i].topic = topic->topic;
 		backfill->ranges[i].partition = i;
+		backfill->ranges[i].source = i;
 	}
 	kafka_query_offsets(consumer, n, backfill->ranges, low, end);
 	memcpy(start, low, n * sizeof(int64));
@@ -212,11 +213,11 @@ take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
 		memcpy(slot->tts_values + SORT_NEXTRA, change->values, natts * sizeof(Datum));
 		memcpy(slot->tts_isnull + SORT_NEXTRA, change->isnull, natts * sizeof(bool));
 		memset(slot->tts_isnull, false, SORT_NEXTRA * sizeof(bool));
-		slot->tts_values[SORT_ORDER] = Int64GetDatum(((int64) change->partition << SORT_ARRIVAL_BITS) + backfill->sorted++);
+		slot->tts_values[SORT_ORDER] = Int64GetDatum(((int64) change->source << SORT_ARRIVAL_BITS) + backfill->sorted++);
 		slot->tts_values[SORT_OFFSET] = Int64GetDatum(change->offset);
 		slot->tts_values[SORT_TIMESTAMP] = Int64GetDatum(change->timestamp);
 		slot->tts_values[SORT_EVENT_TIME] = Int64GetDatum(change->event_time);
-		slot->tts_values[SORT_PARTITION] = Int32GetDatum(change->partition);
+		slot->tts_values[SORT_PARTITION] = Int32GetDatum(change->source);
 		slot->tts_values[SORT_KIND] = Int32GetDatum((change->kind == ROW_DELETE ? SORT_KIND_DELETE : 0) |
 													(change->bare ? SORT_KIND_BARE : 0));
 		slot->tts_isnull[SORT_UNCHANGED(natts)] = change->unchanged == NULL;
@@ -317,7 +318,7 @@ read_change(TupleTableSlot *slot, int natts, Change *change)
 				unchanged = bms_add_member(unchanged, i);
 		change->unchanged = unchanged;
 	}
-	change->partition = DatumGetInt32(slot->tts_values[SORT_PARTITION]);
+	change->source = DatumGetInt32(slot->tts_values[SORT_PARTITION]);
 	change->offset = DatumGetInt64(slot->tts_values[SORT_OFFSET]);
 	change->timestamp = DatumGetInt64(slot->tts_values[SORT_TIMESTAMP]);
 	change->event_time = DatumGetInt64(slot->tts_values[SORT_EVENT_TIME]);
@@ -376,7 +377,7 @@ load_sorted(Backfill *backfill)
 			give_way_to_ddl(backfill->source.table->target);
 			applier_key_begin(applier, &change);
 		}
-		else if (change.partition == last.partition)
+		else if (change.source == last.source)
 			pool.unused = lappend(pool.unused, last_slot);
 		else
 			pool.kept = lappend(pool.kept, last_slot);

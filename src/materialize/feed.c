@@ -124,6 +124,7 @@ check_fingerprints(Feed *feed, const int64 *low)
 			continue;
 		ranges[n].topic = feed->source.topic->topic;
 		ranges[n].partition = position->partition;
+		ranges[n].source = i;
 		ranges[n].start = position->last_offset;
 		ranges[n].end = position->last_offset + 1;
 		n++;
@@ -191,6 +192,7 @@ read_from_positions(Feed *feed)
 	{
 		feed->ranges[i].topic = MemoryContextStrdup(feed->context, topic->topic);
 		feed->ranges[i].partition = i;
+		feed->ranges[i].source = i;
 	}
 	low = palloc(npartitions * sizeof(int64));
 	end = palloc(npartitions * sizeof(int64));
@@ -386,9 +388,9 @@ supersede_errors(Feed *feed)
 		const Change *change = &feed->batch->changes[i];
 
 		CHECK_FOR_INTERRUPTS();
-		message_error_delete(feed->target, change->partition, change->offset);
+		message_error_delete(feed->target, change->source, change->offset);
 		message_errors_supersede(feed->target, apply_key_text(feed->source.map, change->values, change->isnull),
-								 change->partition, change->offset);
+								 change->source, change->offset);
 	}
 }
 

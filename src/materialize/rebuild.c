@@ -130,7 +130,7 @@ stream_next(MessageStream *stream)
 	/* heap_getattr is a macro on 14 and looks at its arguments more than once */
 	op = DatumGetChar(heap_getattr(tuple, column + 1, desc, &null));
 	change->kind = VERSION_OP_HAS_ROW(op) ? ROW_INSERT : ROW_DELETE;
-	change->partition = DatumGetInt32(heap_getattr(tuple, column + 2, desc, &null));
+	change->source = DatumGetInt32(heap_getattr(tuple, column + 2, desc, &null));
 	change->offset = DatumGetInt64(heap_getattr(tuple, column + 3, desc, &null));
 	change->event_time = DatumGetTimestampTz(heap_getattr(tuple, column + 4, desc, &null));
 	value = heap_getattr(tuple, column + 5, desc, &null);
@@ -175,8 +175,8 @@ stream_compare(const MessageStream *a, const MessageStream *b)
 
 	if (cmp != 0)
 		return cmp;
-	if (a->change.partition != b->change.partition)
-		return a->change.partition < b->change.partition ? -1 : 1;
+	if (a->change.source != b->change.source)
+		return a->change.source < b->change.source ? -1 : 1;
 	if (a->change.offset != b->change.offset)
 		return a->change.offset < b->change.offset ? -1 : 1;
 	return 0;
@@ -186,15 +186,15 @@ stream_compare(const MessageStream *a, const MessageStream *b)
 static void
 check_offset(const MaintainedTable *table, const Positions *positions, const Change *change)
 {
-	if (change->partition < positions->n &&
-		change->offset < positions->positions[change->partition].next_offset)
+	if (change->source < positions->n &&
+		change->offset < positions->positions[change->source].next_offset)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("history of table \"%s\" does not fit topic \"%s\"", get_rel_name(table->target),
 					positions->topic),
 			 errdetail("It holds a message of partition %d, offset %lld, which lies after the topic's end.",
-					   change->partition, (long long) change->offset),
+					   change->source, (long long) change->offset),
 			 errhint("Use discard_history => true.")));
 }
 
@@ -224,7 +224,7 @@ put_back(const MaintainedTable *table, MessageStream *old, Applier *applier, con
 		if (cmp > 0)
 		{
 			if (had_errors)
-				message_error_delete(table->target, new.change.partition, new.change.offset);
+				message_error_delete(table->target, new.change.source, new.change.offset);
 			stream_next(&new);
 			continue;
 		}

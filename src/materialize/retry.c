@@ -67,6 +67,7 @@ retry_errors_run(Oid target)
 			memset(&record, 0, sizeof(record));
 			record.topic = error->topic;
 			record.partition = error->partition;
+			record.source = error->partition;
 			record.offset = error->offset;
 			record.timestamp = error->timestamp;
 			record.timestamp_type = KAFKA_TIMESTAMP_CREATE_TIME;

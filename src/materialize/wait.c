@@ -84,6 +84,7 @@ ends_take(const MaintainedTable *table)
 	{
 		ranges[i].topic = topic->topic;
 		ranges[i].partition = i;
+		ranges[i].source = i;
 	}
 	kafka_query_offsets(consumer, result->n, ranges, result->low, result->end);
 	kafka_consumer_release(consumer);
