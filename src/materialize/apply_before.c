@@ -174,6 +174,8 @@ nothing_to_keep(Applier *applier, const Change *change)
 {
 	const ApplyMap *map = applier->map;
 	int			first = bms_next_member(change->unchanged, -1);
+	const Position *source = map->positions && change->source < map->positions->n ?
+		&map->positions->positions[change->source] : NULL;
 
 	if (applier->warned)
 		return;
@@ -184,7 +186,8 @@ nothing_to_keep(Applier *applier, const Change *change)
 					map->topic->columns[first].name, get_rel_name(applier->table->target),
 					apply_key_text(map, change->values, change->isnull)),
 			 errdetail("Topic \"%s\", partition %d, offset %lld does not hold its value, which did not change, and no earlier message of the key has told it.",
-					   map->topic->topic, change->source, (long long) change->offset)));
+					   source ? source->topic : map->topic->topic, source ? source->partition : change->source,
+					   (long long) change->offset)));
 }
 
 /* Copies of the values that the change left out, from the row before. */

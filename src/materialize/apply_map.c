@@ -155,6 +155,12 @@ wall_clock(Timestamp timestamp, pg_tz *zone)
 	return result;
 }
 
+void
+apply_map_positions(ApplyMap *map, const Positions *positions)
+{
+	map->positions = positions;
+}
+
 bool
 apply_check(const ApplyMap *map, Change *change, ChangeError *error)
 {

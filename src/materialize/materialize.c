@@ -285,13 +285,6 @@ upsert_kafka_materialize(PG_FUNCTION_ARGS)
 				 errmsg("foreign table \"%s\" shows a changelog, which cannot be materialized", topic->name),
 				 errhint("Use a foreign table on the same topic without option changelog; the maintained table keeps every version.")));
 
-	if (!topic_table_is_plain(topic))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("foreign table \"%s\" cannot be materialized", topic->name),
-				 errdetail("It reads several topics."),
-				 errhint("Materialize one foreign table per topic.")));
-
 	table.source = source;
 	choose_columns(rel, topic, &table);
 	choose_keys(rel, topic, primary_key, &table);

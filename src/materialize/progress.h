@@ -39,7 +39,7 @@ typedef struct TableProgress
 	int64		lag_messages;	/* -1: unknown */
 	Size		memory;
 	int			nends;
-	int64		ends[PROGRESS_PARTITIONS];	/* last known end offset, -1: unknown */
+	int64		ends[PROGRESS_PARTITIONS];	/* by source: last known end offset, -1: unknown */
 	TimestampTz updated_at;
 
 	int64		load_done;		/* of a backfill: messages read so far .. */
@@ -65,6 +65,9 @@ extern void progress_keep_only(List *targets);
 
 /* After a commit: what the feed has done since the last call with the same stats. */
 extern void progress_update(int entry, const FeedStats *now, FeedStats *last);
+
+/* Stable end of a source at the last look of any feed; -1: unknown. */
+extern int64 progress_end(Oid target, int source);
 
 /* A load is going on; for apply's backfill. */
 extern void progress_backfill(Oid target, int64 done, int64 total, Size memory);

@@ -87,6 +87,7 @@ start_over(const MaintainedTable *table)
 	owner_leave(&scope);
 
 	positions_forget(table->target);
+	topic_sources_forget(table->target);
 	message_errors_forget(table->target);
 	table_state_set(table->target, TABLE_BACKFILL, 0, NULL, -1, -1);
 }
@@ -186,15 +187,16 @@ stream_compare(const MessageStream *a, const MessageStream *b)
 static void
 check_offset(const MaintainedTable *table, const Positions *positions, const Change *change)
 {
-	if (change->source < positions->n &&
-		change->offset < positions->positions[change->source].next_offset)
+	const Position *position = change->source < positions->n ? &positions->positions[change->source] : NULL;
+
+	if (position != NULL && change->offset < position->next_offset)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("history of table \"%s\" does not fit topic \"%s\"", get_rel_name(table->target),
-					positions->topic),
+					position != NULL ? position->topic : positions->topic),
 			 errdetail("It holds a message of partition %d, offset %lld, which lies after the topic's end.",
-					   change->source, (long long) change->offset),
+					   position != NULL ? position->partition : change->source, (long long) change->offset),
 			 errhint("Use discard_history => true.")));
 }
 
@@ -241,6 +243,19 @@ put_back(const MaintainedTable *table, MessageStream *old, Applier *applier, con
 	SPI_cursor_close(new.portal);
 }
 
+/* Where topics that are not read any more have been read up to. */
+static void
+keep_unread(const TopicTable *topic, const Positions *before, Positions *positions)
+{
+	for (int i = 0; before != NULL && i < Min(before->n, positions->n); i++)
+	{
+		Position   *position = &positions->positions[i];
+
+		if (position->given_up || !topic_table_reads(topic, position->topic))
+			*position = before->positions[i];
+	}
+}
+
 /*
  * In one transaction, so that readers see the old rows until all is done: hence
  * DELETE, which hides nothing from the cursor opened before, instead of TRUNCATE.
@@ -250,6 +265,7 @@ load_and_keep(const MaintainedTable *table)
 {
 	FeedSource	source;
 	MessageStream old;
+	Positions  *before;
 	Positions  *positions;
 	MaintainedTable *loaded;
 	Applier    *applier;
@@ -264,6 +280,10 @@ load_and_keep(const MaintainedTable *table)
 	stream_open(&old, table, source.map);
 	run_past_guard(psprintf("DELETE FROM ONLY %s", relation_sql(table->target)));
 	run_past_guard(psprintf("DELETE FROM ONLY %s", relation_sql(table->versions)));
+	before = positions_get(table->target);
+	/* a list has taken the place of the one topic: the history knows sources by its numbers */
+	if (before != NULL && !topic_table_is_plain(source.topic) && !before->several)
+		topic_sources_add(table->target, before, 0);
 	positions_forget(table->target);
 	table_state_set(table->target, TABLE_BACKFILL, 0, NULL, -1, -1);
 	(void) backfill_run(table->target);
@@ -282,6 +302,8 @@ load_and_keep(const MaintainedTable *table)
 	}
 
 	positions = positions_get(table->target);
+	keep_unread(source.topic, before, positions);
+	apply_map_positions(source.map, positions);
 	PushActiveSnapshot(GetLatestSnapshot());
 	applier = applier_begin(source.table, source.map, &positions->next_seq, false);
 	applier_any_order(applier);
