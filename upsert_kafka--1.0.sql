@@ -303,8 +303,8 @@ SELECT t.target,
 	CASE WHEN upsert_kafka.registration_is_copy(t.target, t.system_identifier, t.database_oid)
 		THEN 'restored' ELSE t.state END AS phase,
 	p.position,
-	greatest(w.end_offsets[p.partition], p.position) AS end_offset,
-	greatest(w.end_offsets[p.partition] - p.position, 0) AS lag_messages,
+	CASE WHEN w.end_offsets[p.partition] IS NOT NULL THEN greatest(w.end_offsets[p.partition], p.position) END AS end_offset,
+	CASE WHEN w.end_offsets[p.partition] IS NOT NULL THEN greatest(w.end_offsets[p.partition] - p.position, 0) END AS lag_messages,
 	CASE WHEN w.end_offsets[p.partition] > p.position AND p.last_timestamp >= 0
 		THEN greatest(extract(epoch FROM pg_catalog.clock_timestamp())::double precision - p.last_timestamp / 1000.0, 0)
 		WHEN w.end_offsets[p.partition] <= p.position THEN 0 END AS lag_seconds,

@@ -36,7 +36,7 @@ SELECT topic, partition, position FROM upsert_kafka.progress WHERE target = 'kep
 SELECT * FROM upsert_kafka.position('kept');
 SELECT upsert_kafka.wait_for('kept');
 
--- === a topic that comes later is found, and read from its beginning; numbers stay ===
+-- === H05: a topic that comes later is found, and read from its beginning; numbers stay ===
 \! test/kt create regress_sevm_b -p 3
 \! printf '%s\n' '[p=2 ts=5000] {"id":2}|{"v":"b2"}' '[p=0 ts=1500] {"id":1}|{"v":"b1"}' '[p=0 ts=6000] {"id":4}|{"v":"b4"}' | test/kt produce regress_sevm_b
 \! printf '%s\n' '[p=0 ts=7000] {"id":5}|{"v":"a5"}' | test/kt produce regress_sevm_a
@@ -74,7 +74,7 @@ SELECT * FROM kept WHERE id = 11;
 SELECT source, topic, partition, given_up FROM upsert_kafka.topic_source WHERE target = 'kept'::regclass ORDER BY source;
 SELECT upsert_kafka.wait_for('kept', 'regress_sevm_b:0:1');
 
--- === a topic that is made anew between two looks ===
+-- === H04: a topic that is made anew between two looks ===
 \! test/kt create regress_sevm_a -p 3 --fresh
 \! printf '%s\n' '[p=0 ts=12000] {"id":12}|{"v":"new a"}' | test/kt produce regress_sevm_a
 SELECT upsert_kafka.refresh('kept');

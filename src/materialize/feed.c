@@ -15,7 +15,6 @@
 #include "storage/latch.h"
 #include "materialize/feed_internal.h"
 #include "materialize/owner.h"
-#include "materialize/progress.h"
 #include "miscadmin.h"
 #include "upsert_kafka.h"
 #include "utils/inval.h"
@@ -23,6 +22,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 struct Feed
 {
@@ -106,21 +106,81 @@ fail(Feed *feed, const SourceProblem *problem)
 	return false;
 }
 
-/*
- * Was everything applied that this source's topic held when somebody last looked?  The
- * last look of this feed, or of one before it since the server has started.
- */
-static bool
-is_settled(const Feed *feed, const Positions *positions, int32 source)
-{
-	int64		end = -1;
+/* === looks at the topics' ends ====================================================== */
 
-	if (feed->positions != NULL && source < feed->positions->n &&
-		strcmp(feed->positions->positions[source].topic, positions->positions[source].topic) == 0)
-		end = feed->ends[source];
-	if (end < 0)
-		end = progress_end(feed->target, source);
-	return end >= 0 && positions->positions[source].next_offset >= end;
+/*
+ * What this process has last seen of the ends of a table's sources.  It outlives a feed
+ * that has failed, as one does whose topic is deleted, and nothing else: in any longer
+ * time messages can come and go with their topic, seen by nobody.
+ */
+typedef struct FeedLook
+{
+	Oid			target;
+	TimestampTz at;
+	int			n;
+	int64	   *ends;			/* by source */
+} FeedLook;
+
+static List *looks;				/* in TopMemoryContext */
+
+#define LOOK_VALID_MS	15000
+
+static FeedLook *
+find_look(Oid target)
+{
+	ListCell   *lc;
+
+	foreach(lc, looks)
+		if (((FeedLook *) lfirst(lc))->target == target)
+			return lfirst(lc);
+	return NULL;
+}
+
+void
+feed_forget_look(Oid target)
+{
+	FeedLook   *look = find_look(target);
+
+	if (look == NULL)
+		return;
+	looks = list_delete_ptr(looks, look);
+	pfree(look->ends);
+	pfree(look);
+}
+
+static void
+note_look(const Feed *feed)
+{
+	MemoryContext old;
+	FeedLook   *look;
+
+	/* only a worker's feed comes back */
+	if (feed->bounded)
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	look = find_look(feed->target);
+	if (look == NULL)
+	{
+		look = palloc0(sizeof(FeedLook));
+		look->target = feed->target;
+		look->ends = palloc(sizeof(int64));
+		looks = lappend(looks, look);
+	}
+	look->n = 0;
+	look->ends = repalloc(look->ends, sizeof(int64) * Max(feed->positions->n, 1));
+	memcpy(look->ends, feed->ends, sizeof(int64) * feed->positions->n);
+	look->n = feed->positions->n;
+	look->at = GetCurrentTimestamp();
+	MemoryContextSwitchTo(old);
+}
+
+/* Was everything applied that this source's topic held a moment ago? */
+static bool
+is_settled(const FeedLook *look, const Positions *positions, int32 source)
+{
+	return look != NULL && source < look->n && look->ends[source] >= 0 &&
+		!TimestampDifferenceExceeds(look->at, GetCurrentTimestamp(), LOOK_VALID_MS) &&
+		positions->positions[source].next_offset >= look->ends[source];
 }
 
 /*
@@ -130,6 +190,8 @@ is_settled(const Feed *feed, const Positions *positions, int32 source)
 static void
 give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, SourceState *states, int nknown)
 {
+	const FeedLook *look = find_look(feed->target);
+
 	if (topic->topic_pattern == NULL)
 		return;
 	for (int i = 0; i < nknown; i++)
@@ -140,7 +202,7 @@ give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, Sourc
 			continue;
 		for (int k = 0; k < nknown && settled; k++)
 			if (states[k] == SOURCE_MISSING && strcmp(positions->positions[k].topic, positions->positions[i].topic) == 0)
-				settled = is_settled(feed, positions, k);
+				settled = is_settled(look, positions, k);
 		if (!settled)
 			continue;
 		sources_give_up(feed->target, positions, i);
@@ -251,6 +313,7 @@ start_reading(Feed *feed)
 		if (feed->reading != NULL)
 			MemoryContextDelete(feed->reading);
 		feed->reading = context;
+		note_look(feed);
 	}
 	return reading;
 }
@@ -621,6 +684,7 @@ feed_check_topic(Feed *feed)
 			if (end < next)
 				result = FEED_MOVED;
 		}
+		note_look(feed);
 		if (result == FEED_MOVED)	/* ends before our position: recreated */
 			result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	}

@@ -69,6 +69,12 @@ extern void feed_stop_at_first(Feed *feed, int sqlerrcode, const char *message);
 extern int	feed_wait_fd(Feed *feed);
 extern const FeedStats *feed_stats(Feed *feed);
 
+/*
+ * A feed knows for a moment where the topics of the one before it ended, which may have
+ * failed because one of them was deleted.  Call this when a table is not followed any more.
+ */
+extern void feed_forget_look(Oid target);
+
 /* Look for new topics and partitions and moved watermarks; call now and then, in a transaction. */
 extern FeedResult feed_check_topic(Feed *feed);
 

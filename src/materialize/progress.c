@@ -139,22 +139,6 @@ progress_update(int entry, const FeedStats *now, FeedStats *last)
 	*last = *now;
 }
 
-int64
-progress_end(Oid target, int source)
-{
-	int64		end = -1;
-	int			entry;
-
-	if (worker_shared == NULL)
-		return -1;
-	LWLockAcquire(worker_shared->lock, LW_SHARED);
-	entry = entry_find(target);
-	if (entry >= 0 && source < worker_shared->tables[entry].nends)
-		end = worker_shared->tables[entry].ends[source];
-	LWLockRelease(worker_shared->lock);
-	return end;
-}
-
 void
 progress_backfill(Oid target, int64 done, int64 total, Size memory)
 {

@@ -66,9 +66,6 @@ extern void progress_keep_only(List *targets);
 /* After a commit: what the feed has done since the last call with the same stats. */
 extern void progress_update(int entry, const FeedStats *now, FeedStats *last);
 
-/* Stable end of a source at the last look of any feed; -1: unknown. */
-extern int64 progress_end(Oid target, int source);
-
 /* A load is going on; for apply's backfill. */
 extern void progress_backfill(Oid target, int64 done, int64 total, Size memory);
 
