@@ -218,12 +218,12 @@ give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, Sourc
 
 /* Low watermarks (may be NULL) and ends by source. */
 static void
-look_at_ends(Feed *feed, KafkaRange *ranges, int nranges, int nsources, int64 *low, int64 *end)
+look_at_ends(KafkaConsumer *consumer, const KafkaRange *ranges, int nranges, int nsources, int64 *low, int64 *end)
 {
 	int64	   *range_low = palloc(Max(nranges, 1) * sizeof(int64));
 	int64	   *range_end = palloc(Max(nranges, 1) * sizeof(int64));
 
-	kafka_query_offsets(feed->source.consumer, nranges, ranges, low ? range_low : NULL, range_end);
+	kafka_query_offsets(consumer, nranges, ranges, low ? range_low : NULL, range_end);
 	for (int i = 0; i < nsources; i++)
 		end[i] = -1;
 	for (int i = 0; i < nranges; i++)
@@ -265,7 +265,7 @@ read_from_positions(Feed *feed)
 	ranges = sources_ranges(stored, states, &nranges);
 	low = palloc0(Max(stored->n, 1) * sizeof(int64));
 	end = palloc(Max(stored->n, 1) * sizeof(int64));
-	look_at_ends(feed, ranges, nranges, stored->n, low, end);
+	look_at_ends(feed->source.consumer, ranges, nranges, stored->n, low, end);
 	if (!sources_check(feed->source.consumer, topic, stored, nknown, states, low, end, &problem))
 		return fail(feed, &problem);
 
@@ -642,10 +642,10 @@ feed_stats(Feed *feed)
 
 /* Have topics or partitions come or gone since the reading began? */
 static bool
-sources_changed(Feed *feed)
+sources_changed(const Feed *feed, KafkaConsumer *consumer)
 {
 	Positions  *now = positions_copy(feed->positions);
-	SourceState *states = sources_find(feed->source.consumer, feed->source.topic, now);
+	SourceState *states = sources_find(consumer, feed->source.topic, now);
 
 	return now->n != feed->positions->n || memcmp(states, feed->states, sizeof(SourceState) * now->n) != 0;
 }
@@ -654,6 +654,7 @@ FeedResult
 feed_check_topic(Feed *feed)
 {
 	FeedResult	result = FEED_APPLIED;
+	KafkaConsumer *consumer;
 
 	if (feed->first < feed->nrecords)
 		return FEED_APPLIED;	/* first what is in hand */
@@ -669,11 +670,18 @@ feed_check_topic(Feed *feed)
 	}
 	result = FEED_IDLE;
 	PushActiveSnapshot(GetLatestSnapshot());
-	if (sources_changed(feed))
+
+	/*
+	 * Not the feed's own: a question behind its long poll would be answered after it,
+	 * and what comes meanwhile would wait for both.
+	 */
+	consumer = kafka_consumer_acquire(kafka_config_get(feed->source.topic->serverid, feed->source.table->owner),
+									  0, CurrentMemoryContext);
+	if (sources_changed(feed, consumer))
 		result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	else
 	{
-		look_at_ends(feed, feed->ranges, feed->nranges, feed->positions->n, NULL, feed->ends);
+		look_at_ends(consumer, feed->ranges, feed->nranges, feed->positions->n, NULL, feed->ends);
 		feed->stats.lag_messages = 0;
 		for (int r = 0; r < feed->nranges; r++)
 		{
@@ -688,6 +696,7 @@ feed_check_topic(Feed *feed)
 		if (result == FEED_MOVED)	/* ends before our position: recreated */
 			result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	}
+	kafka_consumer_release(consumer);
 	PopActiveSnapshot();
 	return result;
 }
