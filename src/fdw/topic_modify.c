@@ -155,19 +155,6 @@ topicAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry *ta
 	}
 }
 
-/* Which of them a row belongs to would be a guess. */
-static void
-refuse_several_topics(const TopicTable *table)
-{
-	if (topic_table_is_plain(table))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("foreign table \"%s\" cannot be written to", table->name),
-			 errdetail("It reads several topics."),
-			 errhint("Write through a foreign table on one topic.")));
-}
-
 List *
 topicPlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelation, int subplan_index)
 {
@@ -176,7 +163,6 @@ topicPlanForeignModify(PlannerInfo *root, ModifyTable *plan, Index resultRelatio
 
 	if (plan->onConflictAction != ONCONFLICT_NONE)
 		refuse_on_conflict(rel);
-	refuse_several_topics(table);
 	/* formats that only read say so here, before the executor does in other words */
 	(void) change_encoder_create(table);
 	table_close(rel, NoLock);
@@ -212,7 +198,6 @@ modify_state_create(EState *estate, ResultRelInfo *rri, const Bitmapset *given)
 	TopicModifyState *state = palloc0(sizeof(TopicModifyState));
 
 	state->table = topic_table_get(rri->ri_RelationDesc);
-	refuse_several_topics(state->table);
 	state->userid = foreign_modify_user(rri, estate);
 	state->table->userid = state->userid;
 	state->encoder = row_encoder_create(state->table, given);
@@ -358,6 +343,7 @@ topicExecForeignInsert(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
 
 	slot_getallattrs(slot);
 	row_encode_start(state->encoder, &record);
+	row_encode_topic(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 	row_encode_key(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 	row_encode_value(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 	pending_add(state->table, state->userid, &record);
@@ -440,6 +426,7 @@ topicExecForeignUpdate(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
 	if (state->key_may_change && !key_is_same(state, &origin, slot))
 	{
 		row_encode_start(state->encoder, &record);
+		row_encode_same_topic(state->encoder, &origin, &record);
 		row_encode_key(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 		row_encode_value(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 		pending_add(state->table, state->userid, &origin);
@@ -447,6 +434,7 @@ topicExecForeignUpdate(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
 	else
 	{
 		record = origin;
+		row_encode_same_topic(state->encoder, &origin, &record);
 		row_encode_value(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 	}
 	pending_add(state->table, state->userid, &record);
@@ -515,7 +503,6 @@ topicExecForeignTruncate(List *rels, DropBehavior behavior, bool restart_seqs)
 		TopicTable *table = topic_table_get((Relation) lfirst(lc));
 
 		check_rows_change(table, "TRUNCATE");
-		refuse_several_topics(table);
 		(void) change_encoder_create(table);
 		if (!table->updatable || !table->truncatable)
 			ereport(ERROR,

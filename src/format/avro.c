@@ -312,7 +312,10 @@ confluent_create_encoder(const EncoderSpec *spec)
 	check_registry(spec->registry, &options);
 	encoder->framed = true;
 	encoder->registry = spec->registry;
-	encoder->subject = options.subject ? options.subject : psprintf("%s-%s", spec->topic, spec->is_key ? "key" : "value");
+	if (options.subject)
+		encoder->subject = options.subject;
+	else if (spec->topic)
+		encoder->subject = psprintf("%s-%s", spec->topic, spec->is_key ? "key" : "value");
 	return &encoder->base;
 }
 
@@ -325,6 +328,11 @@ avro_encode(Encoder *base, const Datum *values, const bool *isnull, StringInfo b
 	{
 		uint32		id;
 
+		if (encoder->subject == NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_FDW_DYNAMIC_PARAMETER_VALUE_NEEDED),
+					 errmsg("option \"avro_confluent_subject\" is required"),
+					 errdetail("The topic, whose name would give the subject, is not known here.")));
 		if (!encoder->registered)
 		{
 			encoder->id = registry_register(encoder->registry, encoder->subject, encoder->schema);

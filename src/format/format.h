@@ -104,7 +104,7 @@ typedef struct EncoderSpec
 	const FormatColumn *columns;	/* index: place in the arrays given to encode */
 	List	   *options;
 	bool		is_key;
-	const char *topic;
+	const char *topic;			/* NULL: not known */
 	const char *time_zone;		/* in which naive timestamps are, where instants are written */
 	const struct RegistryAccess *registry;	/* of formats that ask one */
 } EncoderSpec;
