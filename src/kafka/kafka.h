@@ -48,8 +48,8 @@ typedef struct KafkaRange
 	int32		partition;
 	int64		start;
 	int64		end;
-	int32		source;			/* the reader's own number for this partition: its
-								 * records bear it; see fdw/topic_find.h */
+	int32		source;			/* the reader's own number for this partition, which
+								 * its records bear */
 	int64		position;		/* out: next offset; also moves over transaction
 								 * markers, aborted and compacted records */
 	bool		done;			/* out: position has reached end */

@@ -239,7 +239,8 @@ accept_loss(const MaintainedTable *table)
 		Position   *position;
 
 		CHECK_FOR_INTERRUPTS();
-		if (problem.source < 0 || (problem.state == TABLE_TOPIC_CHANGED && !positions->several))
+		if (problem.source < 0 || positions->positions[problem.source].given_up ||
+			(problem.state == TABLE_TOPIC_CHANGED && !positions->several))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("maintained table \"%s\" cannot go on from its positions", get_rel_name(table->target)),
