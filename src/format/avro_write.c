@@ -47,6 +47,7 @@ typedef enum WriterKind
 	WRITE_TIME,
 	WRITE_TIMESTAMP,
 	WRITE_UUID,					/* uuid -> fixed(16) */
+	WRITE_DURATION,				/* interval -> fixed(12) */
 	WRITE_ARRAY,
 	WRITE_RECORD,				/* composites */
 	WRITE_JSON					/* json, jsonb -> whatever the schema has */
@@ -262,6 +263,9 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zon
 				return new_writer(WRITE_UUID, node, base);
 			break;
 		case AVRO_DURATION:
+			if (base == INTERVALOID)
+				return new_writer(WRITE_DURATION, node, base);
+			break;
 		case AVRO_VARIABLE_DECIMAL:
 		case AVRO_PLAIN:
 			break;
@@ -504,6 +508,27 @@ write_date(Datum value, StringInfo out)
 }
 
 static void
+write_duration(Datum value, StringInfo out)
+{
+	const Interval *interval = DatumGetIntervalP(value);
+	int64		parts[3];
+
+	parts[0] = interval->month;
+	parts[1] = interval->day;
+	parts[2] = interval->time / 1000;
+	for (int i = 0; i < lengthof(parts); i++)
+	{
+		if (parts[i] < 0 || parts[i] > PG_UINT32_MAX || interval->time < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERVAL_FIELD_OVERFLOW),
+					 errmsg("the interval does not fit an Avro duration"),
+					 errhint("Its months, its days and its milliseconds are not negative, and less than 2^32 each.")));
+		for (int shift = 0; shift < 32; shift += 8)
+			appendStringInfoChar(out, (char) (parts[i] >> shift));
+	}
+}
+
+static void
 write_bytes(AvroWriter *writer, Datum value, StringInfo out)
 {
 	bytea	   *bytes = DatumGetByteaPP(value);
@@ -642,6 +667,9 @@ write_value(AvroWriter *writer, Datum value, bool isnull, StringInfo out)
 			break;
 		case WRITE_UUID:
 			appendBinaryStringInfo(out, (const char *) DatumGetUUIDP(value)->data, UUID_LEN);
+			break;
+		case WRITE_DURATION:
+			write_duration(value, out);
 			break;
 		case WRITE_ARRAY:
 			write_array(writer, value, out);
