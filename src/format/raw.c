@@ -32,6 +32,7 @@ typedef struct RawDecoder
 	MemoryContext context;
 	int			width;			/* of fixed-width types, else 0 */
 	bool		little_endian;
+	bool		strip_nul;
 	int			index;			/* of the column in the sink, -1: not wanted */
 	const char *column;
 } RawDecoder;
@@ -49,6 +50,7 @@ typedef struct RawEncoder
 
 static const FormatOption raw_options[] = {
 	{"endianness", "big-endian|little-endian", "byte order of integers and floats"},
+	{"nul_handling", "error|strip", "what NUL bytes in text mean; PostgreSQL cannot store them"},
 	{NULL}
 };
 
@@ -65,7 +67,7 @@ check_columns(int ncolumns, const FormatColumn *columns, bool is_key)
 }
 
 static bool
-is_little_endian(List *options)
+option_is(List *options, const char *name, const char *value)
 {
 	ListCell   *lc;
 
@@ -73,10 +75,16 @@ is_little_endian(List *options)
 	{
 		DefElem    *option = (DefElem *) lfirst(lc);
 
-		if (strcmp(option->defname, "endianness") == 0)
-			return strcmp(defGetString(option), "little-endian") == 0;
+		if (strcmp(option->defname, name) == 0)
+			return strcmp(defGetString(option), value) == 0;
 	}
 	return false;
+}
+
+static bool
+is_little_endian(List *options)
+{
+	return option_is(options, "endianness", "little-endian");
 }
 
 /* Bytes of a binary number or boolean; 0 for types of any length. */
@@ -112,6 +120,7 @@ raw_create(const DecoderSpec *spec)
 	check_columns(spec->ncolumns, spec->columns, spec->is_key);
 	decoder->base.routine = &raw_format;
 	decoder->little_endian = is_little_endian(spec->options);
+	decoder->strip_nul = option_is(spec->options, "nul_handling", "strip");
 	decoder->index = -1;
 	if (spec->ncolumns == 0)
 		return &decoder->base;
@@ -202,8 +211,12 @@ raw_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		}
 		else
 		{
+			char	   *text;
+
+			if (decoder->strip_nul)
+				bytes = strip_nul_bytes(bytes, &len);
 			/* refuses NUL and bytes that are no UTF-8 (cases B01, B03) */
-			char	   *text = pg_any_to_server(bytes, (int) len, PG_UTF8);
+			text = pg_any_to_server(bytes, (int) len, PG_UTF8);
 
 			value = value_input(decoder->input, text, text == bytes ? len : strlen(text), false);
 		}
