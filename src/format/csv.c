@@ -605,6 +605,7 @@ csv_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 
 const FormatRoutine csv_format = {
 	.name = "csv",
+	.positional = true,
 	.options = csv_options,
 	.check_options = csv_check_options,
 	.create = csv_create,

@@ -142,6 +142,7 @@ typedef struct FormatRoutine
 	bool		connect;		/* Kafka Connect writes these values, and JSON keys beside them */
 	bool		single_column;	/* exactly one column (raw) */
 	bool		registry;		/* asks a schema registry */
+	bool		positional;		/* fields have no names, they go by the table's columns */
 	const FormatOption *options;	/* ends with a NULL name */
 	const FormatMetadata *metadata; /* NULL, or ends with a NULL name */
 
