@@ -12,6 +12,7 @@
 #include "commands/defrem.h"
 #include "format/avro_derive.h"
 #include "format/avro_read.h"
+#include "format/avro_text.h"
 #include "format/avro_write.h"
 #include "format/formats.h"
 #include "port/pg_bswap.h"
@@ -31,6 +32,7 @@ typedef struct AvroOptions
 	const char *url;
 	const char *empty_value;
 	bool		legacy;
+	bool		json;			/* encoding */
 	ValueStyle	style;
 } AvroOptions;
 
@@ -47,6 +49,7 @@ typedef struct AvroDecoder
 	DecoderSpec spec;
 	const char *empty_value;	/* error, delete or ignore */
 	AvroProgram *program;		/* of "avro" */
+	AvroText   *text;			/* of "avro" with encoding json */
 
 	/* of "avro-confluent" */
 	MemoryContext context;		/* of what follows */
@@ -59,6 +62,7 @@ typedef struct AvroEncoder
 {
 	Encoder		base;
 	AvroRowWriter *writer;
+	AvroText   *text;			/* encoding json */
 
 	/* of "avro-confluent" */
 	bool		framed;
@@ -71,7 +75,7 @@ typedef struct AvroEncoder
 
 static const FormatOption avro_options[] = {
 	{"schema", "text", "the Avro schema as JSON text; default: as Flink derives it from the columns"},
-	{"encoding", "binary", "Flink's; the only one that there is here"},
+	{"encoding", "binary|json", "the bytes are Avro's binary encoding, or its JSON encoding"},
 	{"timestamp_mapping_legacy", "bool", "timestamp columns are timestamp-millis as timestamptz columns are, instead of local-timestamp-millis"},
 	TIME_UNIT_OPTION,
 	{"nul_handling", "error|strip", "what NUL characters in text mean; PostgreSQL cannot store them"},
@@ -111,6 +115,8 @@ read_options(List *options, AvroOptions *result)
 			result->url = defGetString(option);
 		else if (strcmp(option->defname, "timestamp_mapping_legacy") == 0)
 			result->legacy = defGetBoolean(option);
+		else if (strcmp(option->defname, "encoding") == 0)
+			result->json = strcmp(defGetString(option), "json") == 0;
 		else if (strcmp(option->defname, "empty_value") == 0)
 			result->empty_value = defGetString(option);
 	}
@@ -182,10 +188,13 @@ avro_create(const DecoderSpec *spec)
 	AvroDecoder *decoder = palloc0(sizeof(AvroDecoder));
 	AvroOptions options;
 	const char *text;
+	AvroNode   *schema;
 
 	read_options(spec->options, &options);
-	decoder->program = avro_program_create(own_schema(&options, spec->nfields, spec->fields, &text),
-										   spec->ncolumns, styled_columns(spec->ncolumns, spec->columns, &options.style), spec->time_zone);
+	schema = own_schema(&options, spec->nfields, spec->fields, &text);
+	if (options.json)
+		decoder->text = avro_text_create(schema, options.style.strip_nul);
+	decoder->program = avro_program_create(schema, spec->ncolumns, styled_columns(spec->ncolumns, spec->columns, &options.style), spec->time_zone);
 	decoder->empty_value = options.empty_value;
 	return &decoder->base;
 }
@@ -209,7 +218,17 @@ avro_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	if (is_empty(decoder, len, sink))
 		return;
 
-	avro_program_run(decoder->program, bytes, len, sink);
+	if (decoder->text)
+	{
+		StringInfoData binary;
+
+		initStringInfo(&binary);
+		avro_text_to_binary(decoder->text, bytes, len, &binary);
+		avro_program_run(decoder->program, binary.data, binary.len, sink);
+		pfree(binary.data);
+	}
+	else
+		avro_program_run(decoder->program, bytes, len, sink);
 	sink->emit(sink, ROW_UPSERT);
 }
 
@@ -339,6 +358,8 @@ create_encoder(const EncoderSpec *spec, AvroOptions *options)
 	schema = own_schema(options, spec->ncolumns, spec->columns, &encoder->schema);
 	encoder->writer = avro_row_writer_create(schema, spec->ncolumns,
 											 styled_columns(spec->ncolumns, spec->columns, &options->style), spec->time_zone);
+	if (options->json)
+		encoder->text = avro_text_create(schema, false);
 	return encoder;
 }
 
@@ -381,7 +402,17 @@ avro_encode(Encoder *base, const Datum *values, const bool *isnull, StringInfo b
 		appendStringInfoChar(bytes, '\0');
 		appendBinaryStringInfo(bytes, (const char *) &id, sizeof(id));
 	}
-	avro_row_write(encoder->writer, values, isnull, bytes, column);
+	if (encoder->text)
+	{
+		StringInfoData binary;
+
+		initStringInfo(&binary);
+		avro_row_write(encoder->writer, values, isnull, &binary, column);
+		avro_binary_to_text(encoder->text, binary.data, binary.len, bytes);
+		pfree(binary.data);
+	}
+	else
+		avro_row_write(encoder->writer, values, isnull, bytes, column);
 	return true;
 }
 

@@ -180,8 +180,8 @@ put_escape(StringInfo out, const unsigned char *p, const unsigned char *end)
 }
 
 /* 'text' is UTF-8 */
-static void
-write_utf8(StringInfo out, const char *text, Size len)
+void
+json_write_utf8(StringInfo out, const char *text, Size len)
 {
 	const unsigned char *p = (const unsigned char *) text;
 	const unsigned char *end = p + len;
@@ -217,7 +217,7 @@ json_write_string(StringInfo out, const char *text, Size len)
 	Size		utf8_len = len;
 	const char *utf8 = text_to_utf8(text, &utf8_len);
 
-	write_utf8(out, utf8, utf8_len);
+	json_write_utf8(out, utf8, utf8_len);
 	if (utf8 != text)
 		pfree((char *) utf8);
 }
@@ -292,7 +292,7 @@ write_jsonb(StringInfo out, Jsonb *jsonb)
 		}
 		initStringInfo(&text);
 		write_jsonb_scalar(&text, &value);
-		write_utf8(out, text.data, text.len);
+		json_write_utf8(out, text.data, text.len);
 		pfree(text.data);
 		return;
 	}
@@ -428,7 +428,7 @@ write_styled(const JsonNode *node, Datum value, StringInfo out)
 	}
 	initStringInfo(&text);
 	style_append(&text, &writer->style, node->type, node->typmod, writer->zone, value);
-	write_utf8(out, text.data, text.len);
+	json_write_utf8(out, text.data, text.len);
 	pfree(text.data);
 }
 

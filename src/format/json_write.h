@@ -33,8 +33,9 @@ extern bool json_writer_skips_nulls(const JsonWriter *writer);
 extern void json_write_row(JsonWriter *writer, const Datum *values, const bool *isnull, StringInfo out,
 						   const char **column);
 
-/* Append a string with quotes and escapes.  'text' is in the database encoding. */
+/* Append a string with quotes and escapes.  'text' is in the database encoding, or UTF-8. */
 extern void json_write_string(StringInfo out, const char *text, Size len);
+extern void json_write_utf8(StringInfo out, const char *text, Size len);
 
 /* of format json */
 extern Encoder *json_encoder_create(const EncoderSpec *spec);

@@ -377,6 +377,12 @@ append_bytes(StringInfo out, BinaryFormat format, const unsigned char *data, Siz
 }
 
 void
+style_append_bytes(StringInfo out, const ValueStyle *style, const char *bytes, Size len)
+{
+	append_bytes(out, style->binary, (const unsigned char *) bytes, len);
+}
+
+void
 style_append(StringInfo out, const ValueStyle *style, Oid type, int32 typmod, pg_tz *zone, Datum value)
 {
 	struct varlena *bytes;

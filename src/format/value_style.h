@@ -96,6 +96,7 @@ extern bool style_is_number(const ValueStyle *style, Oid type);
  * Append such a value: UTF-8 text, without quotes and escapes.  What is finer than the
  * unit is cut off.  ERROR 22008 for infinite times.
  */
+extern void style_append_bytes(StringInfo out, const ValueStyle *style, const char *bytes, Size len);
 extern void style_append(StringInfo out, const ValueStyle *style, Oid type, int32 typmod, pg_tz *zone, Datum value);
 
 #endif							/* UK_VALUE_STYLE_H */
