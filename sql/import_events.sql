@@ -69,16 +69,23 @@ SELECT * FROM impev_ogg;
 -- JSON text behind it can be read
 \! test/kt create impev_framed_json --fresh
 \! printf '%s\n' "x'000000004d7b226964223a317d'|x'000000004e7b2276223a2261227d'" | test/kt produce impev_framed_json
+-- also change events
+\! test/kt create impev_framed_dbz --fresh
+SELECT format('x''000000004d%s''|x''000000004e%s''', encode('{"id":1}', 'hex'), encode('{"after":{"id":1,"v":"a"},"op":"c"}', 'hex')) AS message \gset
+\o |test/kt produce impev_framed_dbz
+\qecho :message
+\o
 -- Avro cannot, and the proposal says so
 \! test/kt create impev_framed_avro --fresh
 \! printf '%s\n' "x'000000002906616263'|x'000000002a0e02085a6fc3ab0404d2'" | test/kt produce impev_framed_avro
 -- numbers of eight bytes begin with zeros, too, but look different each
 \! test/kt create impev_numbers --fresh
 \! for i in 1 2 3 4 5 6 7 8 9 10; do printf "∅|x'0000%02x%02x00000001'\n" $i $i; done | test/kt produce impev_numbers
-IMPORT FOREIGN SCHEMA topics LIMIT TO (impev_framed_json, impev_framed_avro, impev_numbers) FROM SERVER impev INTO impev;
+IMPORT FOREIGN SCHEMA topics LIMIT TO (impev_framed_json, impev_framed_dbz, impev_framed_avro, impev_numbers) FROM SERVER impev INTO impev;
 SELECT * FROM proposed_table t WHERE t.table::text ~ 'framed|numbers';
 SELECT relname, attname, type, options FROM proposed WHERE relname ~ 'framed|numbers';
 SELECT * FROM impev_framed_json;
+SELECT * FROM impev_framed_dbz;
 SELECT * FROM impev_framed_avro;
 
 RESET search_path;
@@ -86,4 +93,4 @@ RESET search_path;
 SET client_min_messages = warning;
 DROP SCHEMA impev CASCADE;
 DROP SERVER impev CASCADE;
-\! for t in dbz dbz_schema dbz_log canal canal_plain maxwell ogg mixed none framed_json framed_avro numbers; do test/kt delete impev_$t; done
+\! for t in dbz dbz_schema dbz_log canal canal_plain maxwell ogg mixed none framed_json framed_dbz framed_avro numbers; do test/kt delete impev_$t; done

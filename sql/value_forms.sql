@@ -177,6 +177,14 @@ SELECT * FROM upsert_kafka.decode(NULL::vf_empty_avro, '{"id":1}', '');
 ALTER FOREIGN TABLE vf_empty_avro OPTIONS (SET key_format 'avro', ADD key_avro_empty_value 'ignore');
 DROP FOREIGN TABLE vf_empty, vf_empty_log, vf_empty_avro;
 
+-- === registry_framing (B13) of change events, as of json ===
+CREATE FOREIGN TABLE vf_framed (id int, v text) SERVER vf OPTIONS (connector 'kafka', topic 'x', value_format 'debezium-json');
+SELECT * FROM upsert_kafka.decode(NULL::vf_framed, NULL, '\x000000004d'::bytea || '{"after":{"id":1,"v":"a"},"op":"c"}');
+ALTER FOREIGN TABLE vf_framed OPTIONS (ADD value_debezium_json_registry_framing 'strip');
+SELECT * FROM upsert_kafka.decode(NULL::vf_framed, NULL, '\x000000004d'::bytea || '{"after":{"id":1,"v":"a"},"op":"c"}');
+SELECT * FROM upsert_kafka.decode(NULL::vf_framed, NULL, '{"after":{"id":1,"v":"a"},"op":"c"}');
+DROP FOREIGN TABLE vf_framed;
+
 -- === time_zone (C04): times without an offset are those of the table, whatever the session says ===
 CREATE FOREIGN TABLE vf_zone (tz timestamptz) SERVER vf OPTIONS (connector 'kafka', topic 'x', value_format 'json', time_zone 'Europe/Berlin');
 CREATE FOREIGN TABLE vf_zone_csv (tz timestamptz) SERVER vf OPTIONS (connector 'kafka', topic 'x', value_format 'csv', time_zone 'Europe/Berlin');

@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "fdw/import_sample.h"
+#include "fdw/option_list.h"
 #include "nodes/makefuncs.h"
 
 #define SAMPLE_BATCH 500
@@ -116,8 +117,12 @@ sample_parts(const TopicSample *sample, ImportPart *keys, ImportPart *values, bo
 	if (format >= 0)
 	{
 		event_value_part(&sample->events, format, values);
+		if (sample->values.framed > 0)
+			values->options = list_make1(makeDefElem(psprintf("value_%s_registry_framing", option_snake_case(values->format)), (Node *) makeString("strip"), -1));
 		if (*keyed && sample->keys.objects)
 			event_key_part(&sample->events, format, sample->keys.fields, keys);
+		if (keys->columns && sample->keys.framed > 0)
+			keys->options = list_make1(makeDefElem("key_json_registry_framing", (Node *) makeString("strip"), -1));
 		*keyed = keys->columns != NIL;
 		return;
 	}

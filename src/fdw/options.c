@@ -525,6 +525,11 @@ table_option_unknown(const char *name)
 				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
 				 errmsg("invalid option \"%s\"", name),
 				 errhint("Client properties are options of the server, or of a user mapping where they are secret.")));
+	if (strstr(snake, "avro_confluent_basic_auth_") || strstr(snake, "avro_confluent_bearer_auth_") || strstr(snake, "avro_confluent_ssl_"))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
+				 errmsg("invalid option \"%s\"", name),
+				 errhint("The registry's credentials are options of a user mapping (registry_username, registry_password, registry_token), its certificates of the server (registry_ca_pem).")));
 	if (of_format && option_closest(snake, own) == NULL)
 		option_unknown(name, of_format);
 	option_unknown(name, own);

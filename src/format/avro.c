@@ -262,7 +262,8 @@ program_of_id(AvroDecoder *decoder, uint32 id)
 	if (strcmp(schema->type, "AVRO") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("schema %u of the registry is of type %s, not AVRO", id, schema->type)));
+				 errmsg("schema %u of the registry is of type %s, not AVRO", id, schema->type),
+				 strcmp(schema->type, "JSON") == 0 ? errhint("Format \"json\" reads such messages with its option registry_framing 'strip'.") : 0));
 
 	/* the current one is a batch's, and gone soon after an error */
 	context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka Avro schema", ALLOCSET_SMALL_SIZES);

@@ -79,6 +79,7 @@ static const FormatOption canal_options[] = {
 	JSON_WRITE_OPTIONS,
 	CDC_STYLE_OPTIONS,
 	CDC_EMPTY_OPTION,
+	CDC_FRAMING_OPTION,
 	{"database_include", "regex", "a regular expression; events of databases that it does not match as a whole give no rows"},
 	{"table_include", "regex", "a regular expression; events of tables that it does not match as a whole give no rows"},
 	{NULL}

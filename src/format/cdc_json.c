@@ -14,6 +14,9 @@
 #include "format/connect.h"
 #include "lib/stringinfo.h"
 
+/* Confluent's wire format: byte 0x00, four bytes of schema id (case B13) */
+#define FRAMING_SIZE 5
+
 typedef struct CdcColumn
 {
 	JsonTarget *target;
@@ -71,6 +74,8 @@ cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec
 			decoder->strip_nul = strcmp(defGetString(option), "strip") == 0;
 		else if (strcmp(option->defname, "truncate") == 0)
 			decoder->ignore_truncate = strcmp(defGetString(option), "ignore") == 0;
+		else if (strcmp(option->defname, "registry_framing") == 0)
+			decoder->strip_framing = strcmp(defGetString(option), "strip") == 0;
 		else if (strcmp(option->defname, "empty_value") == 0)
 			decoder->empty = strcmp(defGetString(option), "error") == 0 ? CDC_EMPTY_ERROR :
 				strcmp(defGetString(option), "delete") == 0 ? CDC_EMPTY_DELETE : CDC_EMPTY_IGNORE;
@@ -126,6 +131,16 @@ cdc_scan(CdcDecoder *decoder, const char *bytes, Size len)
 	JsonScan	whole;
 	JsonText	value;
 
+	if (len >= FRAMING_SIZE && bytes[0] == '\0')
+	{
+		if (!decoder->strip_framing)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("change event expected, found byte 0x00"),
+					 errhint("The payload starts with byte 0x00 and looks framed by a schema registry; use the format's option registry_framing 'strip' if JSON text follows the five bytes.")));
+		bytes += FRAMING_SIZE;
+		len -= FRAMING_SIZE;
+	}
 	json_message_begin(&bytes, &len);
 	if (len == 0)
 		ereport(ERROR,

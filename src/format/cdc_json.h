@@ -84,6 +84,7 @@ typedef struct CdcDecoder
 	bool		strip_nul;
 	bool		ignore_truncate;
 	CdcEmpty	empty;
+	bool		strip_framing;
 	pg_tz	   *time_zone;
 	JsonFields *members;
 	JsonText   *found;			/* the members of the message at hand */
@@ -114,6 +115,8 @@ typedef struct CdcChange
 	{"truncate", "error|ignore", "what a TRUNCATE of the source table means"}
 #define CDC_EMPTY_OPTION \
 	{"empty_value", "error|delete|ignore", "what a zero-length value means"}
+#define CDC_FRAMING_OPTION \
+	{"registry_framing", "error|strip", "what the five bytes of a schema registry before the JSON text mean"}
 #define CDC_STYLE_OPTIONS \
 	TIME_UNIT_OPTION, DECIMAL_FORMAT_OPTION, BINARY_FORMAT_OPTION
 

@@ -75,6 +75,7 @@ static const FormatOption debezium_options[] = {
 	JSON_WRITE_OPTIONS,
 	CDC_STYLE_OPTIONS,
 	CDC_EMPTY_OPTION,
+	CDC_FRAMING_OPTION,
 	{"unavailable", "keep|error", "what a value means that the message does not hold since it did not change"},
 	{"unavailable_value", "text", "the text that stands for such a value"},
 	{NULL}

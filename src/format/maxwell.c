@@ -60,6 +60,7 @@ static const FormatOption maxwell_options[] = {
 	JSON_WRITE_OPTIONS,
 	CDC_STYLE_OPTIONS,
 	CDC_EMPTY_OPTION,
+	CDC_FRAMING_OPTION,
 	{NULL}
 };
 

@@ -53,6 +53,7 @@ static const FormatOption ogg_options[] = {
 	JSON_WRITE_OPTIONS,
 	CDC_STYLE_OPTIONS,
 	CDC_EMPTY_OPTION,
+	CDC_FRAMING_OPTION,
 	{"missing", "keep|null", "what a column means that an update does not hold: it keeps its value, or is null"},
 	{NULL}
 };
