@@ -247,13 +247,14 @@ proto_scan_create(const ProtoMessage *message, const bool *wanted)
 }
 
 static void
-add_item(ProtoSlot *slot, const ProtoValue *value)
+add_item(ProtoScan *scan, ProtoSlot *slot, const ProtoValue *value)
 {
 	if (slot->n == slot->room)
 	{
 		int			room = Max(16, slot->room * 2);
 
 		CHECK_FOR_INTERRUPTS();
+		scan->owns = true;
 		if (slot->items == NULL)
 			slot->items = palloc(sizeof(ProtoValue) * room);
 		else
@@ -272,7 +273,7 @@ is_closed(const ProtoField *field)
 
 /* Packed numbers of a closed enum, without those that it does not have */
 static void
-add_known_items(ProtoSlot *slot, const ProtoField *field, const ProtoValue *packed)
+add_known_items(ProtoScan *scan, ProtoSlot *slot, const ProtoField *field, const ProtoValue *packed)
 {
 	ProtoInput	in = {packed->p, packed->p + packed->len, NULL};
 	ProtoValue	value = {0};
@@ -282,18 +283,19 @@ add_known_items(ProtoSlot *slot, const ProtoField *field, const ProtoValue *pack
 		if (!proto_read_varint(&in, &value.bits))
 			proto_raise(in.error);
 		if (proto_enum_name(field->enumeration, (int32) value.bits) != NULL)
-			add_item(slot, &value);
+			add_item(scan, slot, &value);
 	}
 }
 
 /* Messages of a singular field are one message, whose bytes are theirs behind each other. */
 static void
-merge(ProtoSlot *slot, const ProtoValue *value)
+merge(ProtoScan *scan, ProtoSlot *slot, const ProtoValue *value)
 {
 	Size		len = (Size) slot->value.len + value->len;
 
 	if (len > PG_INT32_MAX)
 		proto_raise("a length goes beyond its end");
+	scan->owns = true;
 	if (slot->merged == NULL || slot->value.p != slot->merged)
 	{
 		slot->merged_room = len * 2;
@@ -310,6 +312,7 @@ merge(ProtoSlot *slot, const ProtoValue *value)
 	slot->value.len = (uint32) len;
 }
 
+/* A value that is not simply the last one of its field */
 static void
 set_slot(ProtoScan *scan, const ProtoField *field, int at, const ProtoValue *value)
 {
@@ -318,9 +321,9 @@ set_slot(ProtoScan *scan, const ProtoField *field, int at, const ProtoValue *val
 	if (value->packed)
 	{
 		if (is_closed(field))
-			add_known_items(slot, field, value);
+			add_known_items(scan, slot, field, value);
 		else if (value->len > 0)
-			add_item(slot, value);
+			add_item(scan, slot, value);
 		return;
 	}
 	/* a closed enum's unknown number is an unknown field */
@@ -328,11 +331,11 @@ set_slot(ProtoScan *scan, const ProtoField *field, int at, const ProtoValue *val
 		return;
 	if (field->repeated)
 	{
-		add_item(slot, value);
+		add_item(scan, slot, value);
 		return;
 	}
 	if (field->message && slot->set)
-		merge(slot, value);
+		merge(scan, slot, value);
 	else
 		slot->value = *value;
 	slot->set = true;
@@ -344,6 +347,41 @@ set_slot(ProtoScan *scan, const ProtoField *field, int at, const ProtoValue *val
 			scan->slots[*member].set = false;
 		*member = at;
 	}
+}
+
+/* proto_read_tag and proto_read_value, most often of a small number or a short text */
+static inline bool
+read_next(ProtoInput *in, uint32 *number, ProtoWire *wire, ProtoValue *value)
+{
+	unsigned char tag = (unsigned char) *in->p;
+
+	if (likely(tag >= 8 && tag < 0x80))
+	{
+		*number = tag >> 3;
+		*wire = (ProtoWire) (tag & 7);
+		in->p++;
+	}
+	else if (!proto_read_tag(in, number, wire))
+		return false;
+	if (*wire == WIRE_BYTES && in->p < in->end)
+	{
+		unsigned char len = (unsigned char) *in->p;
+
+		if (likely(len < 0x80 && len < in->end - in->p))
+		{
+			value->packed = false;
+			value->p = in->p + 1;
+			value->len = len;
+			in->p += len + 1;
+			return true;
+		}
+	}
+	else if (*wire == WIRE_VARINT)
+	{
+		value->packed = false;
+		return proto_read_varint(in, &value->bits);
+	}
+	return proto_read_value(in, *number, *wire, value);
 }
 
 void
@@ -359,11 +397,12 @@ proto_scan_run(ProtoScan *scan, const char *bytes, Size len, int depth)
 		ProtoSlot  *slot = &scan->slots[i];
 
 		slot->set = false;
-		slot->merged = NULL;
-		/* an error left them, in memory that may be gone */
-		slot->items = NULL;
 		slot->n = slot->room = 0;
+		/* an error may have left these, in memory that is gone */
+		slot->merged = NULL;
+		slot->items = NULL;
 	}
+	scan->owns = false;
 	for (int i = 0; i < message->noneofs; i++)
 		scan->member[i] = -1;
 
@@ -375,7 +414,7 @@ proto_scan_run(ProtoScan *scan, const char *bytes, Size len, int depth)
 		const ProtoField *field;
 		int			at;
 
-		if (unlikely(!proto_read_tag(&in, &number, &wire) || !proto_read_value(&in, number, wire, &value)))
+		if (unlikely(!read_next(&in, &number, &wire, &value)))
 			proto_raise(in.error);
 		field = proto_field_by_number(message, number);
 		if (field == NULL || (at = scan->slot_of[field->index]) < 0)
@@ -387,7 +426,13 @@ proto_scan_run(ProtoScan *scan, const char *bytes, Size len, int depth)
 				continue;
 			value.packed = true;
 		}
-		set_slot(scan, field, at, &value);
+		if (likely(field->simple))
+		{
+			scan->slots[at].value = value;
+			scan->slots[at].set = true;
+		}
+		else
+			set_slot(scan, field, at, &value);
 	}
 
 	for (int i = 0; i < message->nrequired; i++)
@@ -404,6 +449,9 @@ proto_scan_run(ProtoScan *scan, const char *bytes, Size len, int depth)
 void
 proto_scan_release(ProtoScan *scan)
 {
+	if (!scan->owns)
+		return;
+	scan->owns = false;
 	for (int i = 0; i < scan->nslots; i++)
 	{
 		ProtoSlot  *slot = &scan->slots[i];

@@ -53,6 +53,7 @@ typedef struct ProtoScan
 	ProtoSlot  *slots;
 	int		   *slot_of;		/* per field of the message; -1: passed over */
 	int		   *member;			/* per oneof: slot of the member that is set, or -1 */
+	bool		owns;			/* slots have memory of their own */
 } ProtoScan;
 
 static inline bool

@@ -673,6 +673,8 @@ read_field(SchemaParser *parser, const RawMessage *raw, const ProtoValue *bytes,
 		(features.presence != 2 || field->message || field->oneof >= 0 || synthetic);
 	if (synthetic)
 		field->oneof = -1;
+	field->simple = !field->repeated && field->message == NULL && field->oneof < 0 &&
+		(field->enumeration == NULL || !field->enumeration->closed);
 	field->default_bytes = "";
 	if (field->enumeration)
 		field->default_bits = (uint64) (int64) field->enumeration->numbers[0];

@@ -80,6 +80,7 @@ typedef struct ProtoField
 	bool		required;
 	bool		presence;		/* absent is not the same as its default */
 	int			oneof;			/* -1: of none */
+	bool		simple;			/* its last value counts, whatever it is */
 	const struct ProtoMessage *message;
 	const ProtoEnum *enumeration;
 
