@@ -8,7 +8,7 @@ use IO::Socket::INET;
 use JSON::PP;
 use POSIX ();
 
-# schemas => {id => JSON text}, auth => what the header Authorization must be,
+# schemas => {id => JSON text}, subjects => {"subject/version" => text, or a whole answer}, auth => what the header Authorization must be,
 # mode => 'hang' | 'redirect' | 'html' | 'busy', port => the same as before
 sub start
 {
@@ -104,9 +104,10 @@ sub serve
 			my $schema = $options->{schemas}{$1};
 			answer($client, 200, encode_json(ref $schema ? $schema : { schema => $schema }));
 		}
-		elsif ($path =~ m{^/subjects/([^/]+)/versions/(\d+)$} && $options->{subjects}{"$1/$2"})
+		elsif ($path =~ m{^/subjects/([^/]+)/versions/(\d+|latest)$} && $options->{subjects}{"$1/$2"})
 		{
-			answer($client, 200, encode_json({ subject => $1, version => $2 + 0, id => 1, schema => $options->{subjects}{"$1/$2"} }));
+			my $schema = $options->{subjects}{"$1/$2"};
+			answer($client, 200, encode_json(ref $schema ? $schema : { subject => $1, version => $2 + 0, id => 1, schema => $schema }));
 		}
 		elsif ($method eq 'POST' && $path =~ m{^/subjects/([^/]+)/versions$})
 		{
