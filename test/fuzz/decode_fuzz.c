@@ -242,6 +242,7 @@ outcome(Run *run, const char *bytes, Size len, bool *good)
 	run->sink.column = NULL;
 	run->sink.emit = emit;
 	run->sink.arg = run;
+	fuzz_registry_again();
 	*good = attempt(run, DECODE, run->message_context, bytes, len, NULL);
 	if (*good && run->sink.column)
 		shim_fail("column \"%s\" is still being converted", run->sink.column);

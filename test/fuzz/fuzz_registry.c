@@ -31,6 +31,12 @@ fuzz_registry_answers(int n, const char *const *answers, const Size *lens, bool 
 }
 
 void
+fuzz_registry_again(void)
+{
+	next_answer = 0;
+}
+
+void
 fuzz_registry_forget(void)
 {
 	if (cache_context)

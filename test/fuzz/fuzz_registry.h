@@ -17,6 +17,9 @@ extern const RegistryAccess fuzz_access;
  */
 extern void fuzz_registry_answers(int n, const char *const *answers, const Size *lens, bool schemas);
 
+/* From the first answer on again */
+extern void fuzz_registry_again(void);
+
 /* Forget what the process has cached, and count what jansson holds. */
 extern void fuzz_registry_forget(void);
 extern long fuzz_json_blocks(void);
