@@ -116,13 +116,31 @@ append_segment(StringInfo url, const char *segment)
 	}
 }
 
+/*
+ * How a text of the registry begins, for messages: whole characters, in the database
+ * encoding.  What other encodings may lack is shown as ?, because an error of conversion
+ * would be taken for the message's.
+ */
+static char *
+shown_text(const char *utf8)
+{
+	char	   *result = pnstrdup(utf8, pg_encoding_mbcliplen(PG_UTF8, utf8, (int) Min(strlen(utf8), 10000), 300));
+
+	for (char *p = result; GetDatabaseEncoding() != PG_UTF8 && *p; p++)
+	{
+		if ((unsigned char) *p >= 0x80)
+			*p = '?';
+	}
+	return result;
+}
+
 /* What the registry says of an error: {"error_code": 40403, "message": ".."}; may be "" */
 static char *
 error_text(const char *body)
 {
 	json_t	   *json = json_loads(body, 0, NULL);
 	const char *message = json_string_value(json_object_get(json, "message"));
-	char	   *result = psprintf("%s%.300s", message ? ": " : "", message ? message : "");
+	char	   *result = message ? psprintf(": %s", shown_text(message)) : pstrdup("");
 
 	json_decref(json);
 	return result;
@@ -237,7 +255,7 @@ collect_references(const RegistryAccess *access, json_t *references, const char 
 		append_segment(&next, subject);
 		appendStringInfo(&next, "/versions/%lld", (long long) json_integer_value(version));
 		(void) collect(access, next.data,
-					   psprintf("subject \"%s\", version %lld", subject, (long long) json_integer_value(version)),
+					   psprintf("subject \"%s\", version %lld", shown_text(subject), (long long) json_integer_value(version)),
 					   depth + 1, false, collected);
 	}
 }
@@ -258,7 +276,7 @@ collect(const RegistryAccess *access, const char *url, const char *what, int dep
 			odd_answer(access, url, what);
 		collect_references(access, json_object_get(answer, "references"), url, what, depth, collected);
 		collected->texts = lappend(collected->texts, pstrdup(text));
-		collected->type = pstrdup(type ? type : "AVRO");
+		collected->type = type ? shown_text(type) : pstrdup("AVRO");
 	}
 	PG_FINALLY();
 	{
