@@ -333,7 +333,8 @@ CREATE TABLE outbox_stream (
 	stopped_seq bigint,
 	error_sqlstate text,
 	error_message text,
-	error_at timestamptz
+	error_at timestamptz,
+	unreadable text						-- bookmark of what is sent, and hidden by another producer's transaction
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE outbox_stream IS 'senders of the outbox and how far they are; see the view outbox_status';
 SELECT pg_catalog.pg_extension_config_dump('outbox_stream', '');
@@ -420,6 +421,7 @@ SELECT f.srvname AS server,
 	c.last_seq AS last_written,
 	s.last_sent,
 	s.last_sent_at,
+	s.unreadable,
 	s.stopped_seq AS stopped_at,
 	w.pid AS sender,
 	CASE WHEN s.stopped_seq IS NOT NULL THEN s.error_message ELSE w.last_error END AS last_error,

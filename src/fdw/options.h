@@ -169,6 +169,9 @@ extern TopicTable *topic_table_get(Relation rel);
  */
 extern KafkaConfig *kafka_config_get(Oid serverid, Oid userid);
 
+/* The same client, to which the end of a partition is that of open transactions, too. */
+extern KafkaConfig *kafka_config_uncommitted(const KafkaConfig *config);
+
 /*
  * The server's schema registry as 'userid' may ask it; url is NULL where there is none.
  * palloc'd in CurrentMemoryContext.

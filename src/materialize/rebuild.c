@@ -291,9 +291,9 @@ load_and_keep(const MaintainedTable *table)
 	PopActiveSnapshot();
 
 	SPI_cursor_close(old.portal);
+	positions_set(table->target, positions);	/* which SPI_finish frees */
 	SPI_finish();
 	owner_leave(&scope);
-	positions_set(table->target, positions);
 }
 
 void
