@@ -122,6 +122,7 @@ warn_about_table(Oid relid, MemoryContext context)
 Datum
 upsert_kafka_topic_ddl_check(PG_FUNCTION_ARGS)
 {
+	MemoryContext outer = CurrentMemoryContext;
 	MemoryContext context;
 	List	   *relids = NIL;
 	ListCell   *lc;
@@ -162,6 +163,7 @@ upsert_kafka_topic_ddl_check(PG_FUNCTION_ARGS)
 		if (topic_table_is_ours(lfirst_oid(lc)))
 			warn_about_table(lfirst_oid(lc), context);
 	}
+	MemoryContextSwitchTo(outer);
 	MemoryContextDelete(context);
 	PG_RETURN_NULL();
 }

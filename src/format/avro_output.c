@@ -150,6 +150,10 @@ avro_put_micros(StringInfo out, const AvroNode *node, int64 micros)
 		if (value * per_unit > micros)
 			value--;
 	}
+	if (node->type == AVRO_INT && (value < PG_INT32_MIN || value > PG_INT32_MAX))
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("value \"%lld\" is out of range for an Avro int", (long long) value)));
 	avro_put_long(out, value);
 }
 

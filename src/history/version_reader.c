@@ -493,14 +493,27 @@ jump(VersionReader *reader)
 							   TimestampTzGetDatum(condition->moment));
 		nmembers++;
 	}
-	members[nmembers - 1].sk_flags |= SK_ROW_END;
-
+	Assert(condition->nkeys < table->nkeys);	/* what has one key only is probed */
 	memcpy(keys, condition->keys, sizeof(ScanKeyData) * condition->nkeys);
-	MemSet(&keys[condition->nkeys], 0, sizeof(ScanKeyData));
-	keys[condition->nkeys].sk_flags = SK_ROW_HEADER;
-	keys[condition->nkeys].sk_attno = condition->nkeys + 1;
-	keys[condition->nkeys].sk_strategy = strategy;
-	keys[condition->nkeys].sk_argument = PointerGetDatum(members);
+	if (nmembers == 1)
+	{
+		/* (key) < (this key): a row of one is none to btree, which would read on behind it */
+		const HistoryKey *key = &table->keys[condition->nkeys];
+		Oid			less = get_opfamily_member(key->opfamily, key->opcintype, key->opcintype,
+											   BTLessStrategyNumber);
+
+		ScanKeyEntryInitialize(&keys[condition->nkeys], 0, condition->nkeys + 1, BTLessStrategyNumber,
+							   InvalidOid, key->collation, get_opcode(less), members[0].sk_argument);
+	}
+	else
+	{
+		members[nmembers - 1].sk_flags |= SK_ROW_END;
+		MemSet(&keys[condition->nkeys], 0, sizeof(ScanKeyData));
+		keys[condition->nkeys].sk_flags = SK_ROW_HEADER;
+		keys[condition->nkeys].sk_attno = condition->nkeys + 1;
+		keys[condition->nkeys].sk_strategy = strategy;
+		keys[condition->nkeys].sk_argument = PointerGetDatum(members);
+	}
 
 	reader->pass = descend(reader, &reader->jump_scan, keys, condition->nkeys + 1);
 	reader->step_limit = Max(reader->step_limit / 2, MIN_STEPS);

@@ -568,17 +568,24 @@ feed_check_topic(Feed *feed)
 	int			npartitions;
 	FeedResult	result = FEED_IDLE;
 	int64	   *end;
+	KafkaConsumer *consumer;
 
 	if (feed->first < feed->nrecords)
 		return FEED_APPLIED;	/* first what is in hand */
 	PushActiveSnapshot(GetLatestSnapshot());
-	npartitions = kafka_partition_count(feed->source.consumer, feed->source.topic->topic, true);
+	/*
+	 * Not the feed's own: a question behind its long poll would be answered after it,
+	 * and what comes meanwhile would wait for both.
+	 */
+	consumer = kafka_consumer_acquire(kafka_config_get(feed->source.topic->serverid, feed->source.table->owner),
+									  0, CurrentMemoryContext);
+	npartitions = kafka_partition_count(consumer, feed->source.topic->topic, true);
 	if (npartitions != feed->nranges)
 		result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	else
 	{
 		end = feed->ends;
-		kafka_query_offsets(feed->source.consumer, npartitions, feed->ranges, NULL, end);
+		kafka_query_offsets(consumer, npartitions, feed->ranges, NULL, end);
 		feed->stats.lag_messages = 0;
 		for (int i = 0; i < npartitions; i++)
 		{
@@ -591,6 +598,7 @@ feed_check_topic(Feed *feed)
 		if (result == FEED_MOVED)	/* ends before our position: recreated */
 			result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	}
+	kafka_consumer_release(consumer);
 	PopActiveSnapshot();
 	return result;
 }

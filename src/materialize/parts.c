@@ -20,10 +20,12 @@
 #include "history/history_sql.h"
 #include "history/versions.h"
 #include "materialize/parts.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/guc.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 #include "utils/rel.h"
@@ -454,15 +456,44 @@ acl_dependencies(Oid relid, AttrNumber attnum, Oid owner, const Acl *old, const 
 						  nold, old_members, nnew, new_members);
 }
 
+/*
+ * A copy of a relation's pg_class tuple that VACUUM and ANALYZE don't update in place
+ * before the caller has done so, with UnlockTuple() afterwards.  GRANT does it this way since the
+ * minor versions of late 2024, which let in-place updates wait for this lock.
+ */
+static HeapTuple
+lock_class_tuple(Relation pg_class, Oid relid)
+{
+	ItemPointerData locked;
+
+	ItemPointerSetInvalid(&locked);
+	for (;;)
+	{
+		HeapTuple	tuple = SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(relid));
+
+		if (ItemPointerIsValid(&locked))
+		{
+			if (HeapTupleIsValid(tuple) && ItemPointerEquals(&locked, &tuple->t_self))
+				return tuple;
+			UnlockTuple(pg_class, &locked, ExclusiveLock);
+		}
+		if (!HeapTupleIsValid(tuple))
+			elog(ERROR, "cache lookup failed for relation %u", relid);
+		locked = tuple->t_self;
+		heap_freetuple(tuple);
+		LockTuple(pg_class, &locked, ExclusiveLock);
+		AcceptInvalidationMessages();
+	}
+}
+
 static void
 set_relation_acl(Oid relid, Acl *acl)
 {
 	Relation	pg_class = table_open(RelationRelationId, RowExclusiveLock);
-	HeapTuple	tuple = SearchSysCacheCopy1(RELOID, ObjectIdGetDatum(relid));
+	HeapTuple	tuple = lock_class_tuple(pg_class, relid);
+	ItemPointerData locked = tuple->t_self;
 	Acl		   *old;
 
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", relid);
 	old = tuple_acl(RELOID, tuple, Anum_pg_class_relacl);
 	if (!acl_equal(old, acl))
 	{
@@ -479,6 +510,7 @@ set_relation_acl(Oid relid, Acl *acl)
 		acl_dependencies(relid, 0, ((Form_pg_class) GETSTRUCT(tuple))->relowner, old, acl);
 		CommandCounterIncrement();
 	}
+	UnlockTuple(pg_class, &locked, ExclusiveLock);
 	table_close(pg_class, RowExclusiveLock);
 }
 
