@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
+#include "common/base64.h"
 #include "format/formats.h"
 #include "fuzz_registry.h"
 #include "mb/pg_wchar.h"
@@ -89,6 +90,14 @@ check_utf8(const char *text, const char *what)
 		shim_fail("%s is no UTF-8: %s", what, text);
 }
 
+static void
+check_texts(const ErrorData *error)
+{
+	check_utf8(error->message, "the message");
+	check_utf8(error->detail, "the detail");
+	check_utf8(error->hint, "the hint");
+}
+
 /* What decode.c takes for a message's error, and what a registry's may be */
 static void
 check_error(const Run *run, const ErrorData *error)
@@ -102,9 +111,7 @@ check_error(const Run *run, const ErrorData *error)
 		good |= category == ERRCODE_CONNECTION_EXCEPTION || error->sqlerrcode == ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION;
 	if (!good)
 		shim_fail("error of class %s: %s, %s:%d", unpack_sql_state(error->sqlerrcode), error->message, error->filename, error->lineno);
-	check_utf8(error->message, "the message");
-	check_utf8(error->detail, "the detail");
-	check_utf8(error->hint, "the hint");
+	check_texts(error);
 }
 
 static void
@@ -414,11 +421,23 @@ find_table(int n)
 }
 
 static void
+add_option(Run *run, const char *name, const char *value)
+{
+	DefElem    *element = palloc0(sizeof(DefElem));
+
+	element->type = T_DefElem;
+	element->defname = unconstify(char *, name);
+	element->arg = (Node *) value;
+	run->options = lappend(run->options, element);
+}
+
+static void
 set_up(Run *run, const FuzzTable *table, unsigned flags)
 {
 	memset(run, 0, sizeof(*run));
 	run->table = table;
-	run->format = format_lookup(strcmp(table->format, "avro-schema") == 0 ? "avro-confluent" : table->format);
+	run->format = format_lookup(strcmp(table->format, "avro-schema") == 0 ? "avro-confluent" :
+								strcmp(table->format, "protobuf-schema") == 0 ? "protobuf-confluent" : table->format);
 	if (run->format == NULL)
 		shim_fail("there is no format \"%s\"", table->format);
 	run->latin1 = (flags & FLAG_LATIN1) != 0;
@@ -451,15 +470,20 @@ set_up(Run *run, const FuzzTable *table, unsigned flags)
 	run->digest_context = AllocSetContextCreate(TopMemoryContext, "digest", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(run->decoder_context);
 	for (const char *const *option = table->options; option && *option; option += 2)
-	{
-		DefElem    *element = palloc0(sizeof(DefElem));
-
-		element->type = T_DefElem;
-		element->defname = unconstify(char *, option[0]);
-		element->arg = (Node *) option[1];
-		run->options = lappend(run->options, element);
-	}
+		add_option(run, option[0], option[1]);
 	MemoryContextSwitchTo(TopMemoryContext);
+}
+
+static void
+set_descriptor(Run *run, const char *bytes, Size len)
+{
+	MemoryContext old = MemoryContextSwitchTo(run->decoder_context);
+	int			size = pg_b64_enc_len((int) len);
+	char	   *text = palloc(size + 1);
+
+	text[pg_b64_encode(bytes, (int) len, text, size)] = '\0';
+	add_option(run, "descriptor", text);
+	MemoryContextSwitchTo(old);
 }
 
 static void
@@ -505,6 +529,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	const char *end = (const char *) bytes + len;
 	Size		blocks = shim_blocks();
 	long		json_blocks = fuzz_json_blocks();
+	bool		is_descriptor;
 
 	if (len < 2)
 		return 0;
@@ -534,12 +559,26 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	if (strcmp(table->format, "avro-schema") == 0)
 		nanswers = nmessages - 1;
 	fuzz_registry_answers(nanswers, messages, lens, (bytes[1] & FLAG_SCHEMAS) != 0);
+	is_descriptor = strcmp(table->format, "protobuf-schema") == 0;
+	if (is_descriptor)
+	{
+		set_descriptor(&run, messages[0], lens[0]);
+		nanswers = 1;
+	}
 
-	if (!attempt(&run, CREATE, run.decoder_context, NULL, 0, NULL))
+	if (attempt(&run, CREATE, run.decoder_context, NULL, 0, NULL))
+	{
+		for (int i = nanswers; i < nmessages; i++)
+			one_message(&run, messages[i], lens[i]);
+	}
+	else if (is_descriptor && ERRCODE_TO_CATEGORY(shim_error()->sqlerrcode) == ERRCODE_FDW_ERROR)
+	{
+		check_texts(shim_error());
+		FlushErrorState();
+	}
+	else
 		shim_fail("table %d of format %s: %s %s", bytes[0], table->format,
 				  unpack_sql_state(shim_error()->sqlerrcode), shim_error()->message);
-	for (int i = nanswers; i < nmessages; i++)
-		one_message(&run, messages[i], lens[i]);
 
 	shim_limit_bytes(SIZE_MAX);
 	tear_down(&run);
