@@ -176,10 +176,15 @@ nothing_to_keep(Applier *applier, const Change *change)
 	int			first = bms_next_member(change->unchanged, -1);
 	const Position *source = map->positions && change->source < map->positions->n ?
 		&map->positions->positions[change->source] : NULL;
+	bool		warned = applier->missing_values > 0;
 
-	if (applier->warned)
+	for (int i = 0; i < map->ncolumns; i++)
+	{
+		if (bms_is_member(map->sources[i], change->unchanged))
+			applier->missing_values++;
+	}
+	if (warned)
 		return;
-	applier->warned = true;
 	ereport(WARNING,
 			(errcode(ERRCODE_WARNING),
 			 errmsg("column \"%s\" of maintained table \"%s\" is set to null for key %s",
