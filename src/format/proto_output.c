@@ -138,8 +138,6 @@ proto_put_numeric(StringInfo out, const ProtoField *field, Numeric value, ProtoP
 						DatumGetFloat4(DirectFunctionCall1(numeric_float4, datum)), put);
 		return;
 	}
-	if (numeric_is_nan(value))
-		out_of_range(field, text);
 	whole = DirectFunctionCall2(numeric_trunc, datum, Int32GetDatum(0));
 	if (!DatumGetBool(DirectFunctionCall2(numeric_eq, datum, whole)))
 		ereport(ERROR,

@@ -335,10 +335,11 @@ java_outer_class(const char *file)
 	initStringInfo(&name);
 	for (const char *p = base ? base + 1 : file; *p && *p != '.'; p++)
 	{
-		bool		letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
+		bool		lower = *p >= 'a' && *p <= 'z';
+		bool		letter = lower || (*p >= 'A' && *p <= 'Z');
 
 		if (letter)
-			appendStringInfoChar(&name, upper ? pg_ascii_toupper(*p) : *p);
+			appendStringInfoChar(&name, upper && lower ? *p - 'a' + 'A' : *p);
 		else if (*p >= '0' && *p <= '9')
 			appendStringInfoChar(&name, *p);
 		upper = !letter;
