@@ -12,6 +12,7 @@
 #include "commands/defrem.h"
 #include "format/avro_derive.h"
 #include "format/avro_read.h"
+#include "format/avro_text.h"
 #include "format/avro_write.h"
 #include "format/formats.h"
 #include "port/pg_bswap.h"
@@ -29,7 +30,10 @@ typedef struct AvroOptions
 	const char *schema;
 	const char *subject;
 	const char *url;
+	const char *empty_value;
 	bool		legacy;
+	bool		json;			/* encoding */
+	ValueStyle	style;
 } AvroOptions;
 
 /* A schema of the registry, resolved against the columns */
@@ -43,7 +47,9 @@ typedef struct AvroDecoder
 {
 	Decoder		base;
 	DecoderSpec spec;
+	const char *empty_value;	/* error, delete or ignore */
 	AvroProgram *program;		/* of "avro" */
+	AvroText   *text;			/* of "avro" with encoding json */
 
 	/* of "avro-confluent" */
 	MemoryContext context;		/* of what follows */
@@ -56,6 +62,7 @@ typedef struct AvroEncoder
 {
 	Encoder		base;
 	AvroRowWriter *writer;
+	AvroText   *text;			/* encoding json */
 
 	/* of "avro-confluent" */
 	bool		framed;
@@ -68,8 +75,11 @@ typedef struct AvroEncoder
 
 static const FormatOption avro_options[] = {
 	{"schema", "text", "the Avro schema as JSON text; default: as Flink derives it from the columns"},
-	{"encoding", "binary", "Flink's; the only one that there is here"},
+	{"encoding", "binary|json", "the bytes are Avro's binary encoding, or its JSON encoding"},
 	{"timestamp_mapping_legacy", "bool", "timestamp columns are timestamp-millis as timestamptz columns are, instead of local-timestamp-millis"},
+	TIME_UNIT_OPTION,
+	{"nul_handling", "error|strip", "what NUL characters in text mean; PostgreSQL cannot store them"},
+	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
 	{NULL}
 };
 
@@ -78,6 +88,9 @@ static const FormatOption avro_confluent_options[] = {
 	{"subject", "text", "under which schemas are registered; default: the topic with -key or -value"},
 	{"schema", "text", "the Avro schema to write with, as JSON text; default: as Flink derives it from the columns"},
 	{"timestamp_mapping_legacy", "bool", "timestamp columns are timestamp-millis as timestamptz columns are, instead of local-timestamp-millis"},
+	TIME_UNIT_OPTION,
+	{"nul_handling", "error|strip", "what NUL characters in text mean; PostgreSQL cannot store them"},
+	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
 	{NULL}
 };
 
@@ -88,6 +101,8 @@ read_options(List *options, AvroOptions *result)
 
 	memset(result, 0, sizeof(*result));
 	result->legacy = true;
+	result->empty_value = "error";
+	value_style_parse(options, &result->style);
 	foreach(lc, options)
 	{
 		DefElem    *option = (DefElem *) lfirst(lc);
@@ -100,7 +115,24 @@ read_options(List *options, AvroOptions *result)
 			result->url = defGetString(option);
 		else if (strcmp(option->defname, "timestamp_mapping_legacy") == 0)
 			result->legacy = defGetBoolean(option);
+		else if (strcmp(option->defname, "encoding") == 0)
+			result->json = strcmp(defGetString(option), "json") == 0;
+		else if (strcmp(option->defname, "empty_value") == 0)
+			result->empty_value = defGetString(option);
 	}
+}
+
+static void
+check_options(List *list, bool is_key)
+{
+	AvroOptions options;
+
+	read_options(list, &options);
+	if (is_key && strcmp(options.empty_value, "error") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+				 errmsg("option \"empty_value\" takes nothing but 'error' for keys"),
+				 errhint("What a message without a row means is said by its value.")));
 }
 
 /* The schema of the option, or of the columns.  *text: its JSON, if it is wanted */
@@ -156,11 +188,26 @@ avro_create(const DecoderSpec *spec)
 	AvroDecoder *decoder = palloc0(sizeof(AvroDecoder));
 	AvroOptions options;
 	const char *text;
+	AvroNode   *schema;
 
 	read_options(spec->options, &options);
-	decoder->program = avro_program_create(own_schema(&options, spec->nfields, spec->fields, &text),
-										   spec->ncolumns, spec->columns, spec->time_zone);
+	schema = own_schema(&options, spec->nfields, spec->fields, &text);
+	if (options.json)
+		decoder->text = avro_text_create(schema, options.style.strip_nul);
+	decoder->program = avro_program_create(schema, spec->ncolumns, styled_columns(spec->ncolumns, spec->columns, &options.style), spec->time_zone);
+	decoder->empty_value = options.empty_value;
 	return &decoder->base;
+}
+
+/* Is it a value of no bytes that the option empty_value gives a meaning? */
+static bool
+is_empty(const AvroDecoder *decoder, Size len, RowSink *sink)
+{
+	if (len > 0 || strcmp(decoder->empty_value, "error") == 0)
+		return false;
+	if (strcmp(decoder->empty_value, "delete") == 0)
+		sink->emit(sink, ROW_DELETE);
+	return true;
 }
 
 static void
@@ -168,7 +215,20 @@ avro_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 {
 	AvroDecoder *decoder = (AvroDecoder *) base;
 
-	avro_program_run(decoder->program, bytes, len, sink);
+	if (is_empty(decoder, len, sink))
+		return;
+
+	if (decoder->text)
+	{
+		StringInfoData binary;
+
+		initStringInfo(&binary);
+		avro_text_to_binary(decoder->text, bytes, len, &binary);
+		avro_program_run(decoder->program, binary.data, binary.len, sink);
+		pfree(binary.data);
+	}
+	else
+		avro_program_run(decoder->program, bytes, len, sink);
 	sink->emit(sink, ROW_UPSERT);
 }
 
@@ -181,6 +241,8 @@ confluent_create(const DecoderSpec *spec)
 	read_options(spec->options, &options);
 	check_registry(spec->registry, &options);
 	decoder->spec = *spec;
+	decoder->spec.columns = styled_columns(spec->ncolumns, spec->columns, &options.style);
+	decoder->empty_value = options.empty_value;
 	decoder->context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka Avro schemas", ALLOCSET_DEFAULT_SIZES);
 	decoder->last = -1;
 	return &decoder->base;
@@ -200,7 +262,8 @@ program_of_id(AvroDecoder *decoder, uint32 id)
 	if (strcmp(schema->type, "AVRO") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("schema %u of the registry is of type %s, not AVRO", id, schema->type)));
+				 errmsg("schema %u of the registry is of type %s, not AVRO", id, schema->type),
+				 strcmp(schema->type, "JSON") == 0 ? errhint("Format \"json\" reads such messages with its option registry_framing 'strip'.") : 0));
 
 	/* the current one is a batch's, and gone soon after an error */
 	context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka Avro schema", ALLOCSET_SMALL_SIZES);
@@ -270,9 +333,12 @@ static void
 confluent_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 {
 	AvroDecoder *decoder = (AvroDecoder *) base;
-	uint32		id = frame_id(bytes, len);
+	uint32		id;
 	AvroProgram *program;
 
+	if (is_empty(decoder, len, sink))
+		return;
+	id = frame_id(bytes, len);
 	if (likely(decoder->last >= 0 && decoder->known[decoder->last].id == id))
 		program = decoder->known[decoder->last].program;
 	else
@@ -291,7 +357,10 @@ create_encoder(const EncoderSpec *spec, AvroOptions *options)
 
 	read_options(spec->options, options);
 	schema = own_schema(options, spec->ncolumns, spec->columns, &encoder->schema);
-	encoder->writer = avro_row_writer_create(schema, spec->ncolumns, spec->columns, spec->time_zone);
+	encoder->writer = avro_row_writer_create(schema, spec->ncolumns,
+											 styled_columns(spec->ncolumns, spec->columns, &options->style), spec->time_zone);
+	if (options->json)
+		encoder->text = avro_text_create(schema, false);
 	return encoder;
 }
 
@@ -334,13 +403,24 @@ avro_encode(Encoder *base, const Datum *values, const bool *isnull, StringInfo b
 		appendStringInfoChar(bytes, '\0');
 		appendBinaryStringInfo(bytes, (const char *) &id, sizeof(id));
 	}
-	avro_row_write(encoder->writer, values, isnull, bytes, column);
+	if (encoder->text)
+	{
+		StringInfoData binary;
+
+		initStringInfo(&binary);
+		avro_row_write(encoder->writer, values, isnull, &binary, column);
+		avro_binary_to_text(encoder->text, binary.data, binary.len, bytes);
+		pfree(binary.data);
+	}
+	else
+		avro_row_write(encoder->writer, values, isnull, bytes, column);
 	return true;
 }
 
 const FormatRoutine avro_format = {
 	.name = "avro",
 	.options = avro_options,
+	.check_options = check_options,
 	.create = avro_create,
 	.decode = avro_decode,
 	.create_encoder = avro_create_encoder,
@@ -351,6 +431,7 @@ const FormatRoutine avro_confluent_format = {
 	.name = "avro-confluent",
 	.registry = true,
 	.options = avro_confluent_options,
+	.check_options = check_options,
 	.create = confluent_create,
 	.decode = confluent_decode,
 	.create_encoder = confluent_create_encoder,

@@ -8,6 +8,7 @@
 
 #include "common/int.h"
 #include "format/avro_input.h"
+#include "format/value_style.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
@@ -62,8 +63,11 @@ const char *
 avro_read_text(AvroInput *in, const AvroNode *node, Size *len)
 {
 	const char *bytes = avro_read_raw(in, node, len);
-	const char *text = pg_any_to_server(bytes, (int) *len, PG_UTF8);
+	const char *text;
 
+	if (unlikely(in->strip_nul))
+		bytes = strip_nul_bytes(bytes, len);
+	text = pg_any_to_server(bytes, (int) *len, PG_UTF8);
 	if (text != bytes)
 		*len = strlen(text);
 	return text;

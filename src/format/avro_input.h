@@ -17,6 +17,7 @@ typedef struct AvroInput
 	const char *p;
 	const char *end;
 	int64		empty_items;	/* array items without bytes, so far */
+	bool		strip_nul;		/* from text, which cannot hold it */
 } AvroInput;
 
 extern void avro_truncated(const AvroInput *in, int64 wanted) pg_attribute_noreturn();

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "common/int.h"
 #include "common/shortest_dec.h"
 #include "fmgr.h"
 #include "format/avro_json.h"
@@ -42,9 +43,10 @@ append_float(StringInfo out, double value, bool is_float)
 static void
 append_instant(StringInfo out, int64 micros, const char *zone)
 {
-	Timestamp	timestamp = micros - (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY;
+	Timestamp	timestamp;
 
-	if (micros < PG_INT64_MIN + (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY || !IS_VALID_TIMESTAMP(timestamp))
+	if (pg_sub_s64_overflow(micros, (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY, &timestamp) ||
+		!IS_VALID_TIMESTAMP(timestamp))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("timestamp out of range: %lld microseconds", (long long) micros)));

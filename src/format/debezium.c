@@ -73,7 +73,9 @@ static const FormatOption debezium_options[] = {
 	CDC_TRUNCATE_OPTION,
 	IGNORE_PARSE_ERRORS_OPTION,
 	JSON_WRITE_OPTIONS,
-	{"time_unit", "s|ms|us|ns", "what numbers count in columns of dates and times, where no schema tells; dates count days"},
+	CDC_STYLE_OPTIONS,
+	CDC_EMPTY_OPTION,
+	CDC_FRAMING_OPTION,
 	{"unavailable", "keep|error", "what a value means that the message does not hold since it did not change"},
 	{"unavailable_value", "text", "the text that stands for such a value"},
 	{NULL}
@@ -99,7 +101,8 @@ static const CdcFormat debezium_events = {
 	.before = "before",
 	.after = "after",
 	.before_hint = "Set the source table to REPLICA IDENTITY FULL (PostgreSQL), or take the key columns from the message key by key_format.",
-	.after_hint = "The source must send whole rows (MongoDB: capture.mode \"change_streams_update_full\")."
+	.after_hint = "The source must send whole rows (MongoDB: capture.mode \"change_streams_update_full\").",
+	.style = {.wall_clock = true}
 };
 
 /* Flink's, which never writes an update. */
@@ -160,6 +163,9 @@ debezium_create(const DecoderSpec *spec)
 	decoder->cdc.read_row = read_image;
 	decoder->source_fields = json_fields_create(NSOURCE, source_names, field_of);
 	read_options(decoder, spec, &options);
+	/* times that are numbers are connect.c's, which knows schemas and Debezium's sentinels */
+	for (int i = 0; i < decoder->cdc.ncolumns; i++)
+		decoder->cdc.columns[i].style.unit = UNIT_NONE;
 	decoder->row = connect_row_create(decoder->cdc.ncolumns, decoder->cdc.columns, &options);
 	return &decoder->cdc.base;
 }
@@ -270,6 +276,8 @@ debezium_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
 	CdcChange	change = {.before = &decoder->cdc.found[EVENT_BEFORE], .after = &decoder->cdc.found[EVENT_AFTER]};
 
+	if (unlikely(cdc_is_empty(&decoder->cdc, len, sink)))
+		return;
 	if (!find_event(decoder, bytes, len))
 	{
 		/* a log of changes has told of the delete already */
@@ -289,13 +297,15 @@ debezium_has_row(Decoder *base, const char *bytes, Size len)
 {
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
 
+	if (cdc_is_empty(&decoder->cdc, len, NULL))
+		return decoder->cdc.empty == CDC_EMPTY_DELETE;
 	return !find_event(decoder, bytes, len) || cdc_tells_row(&decoder->cdc, cdc_op(&decoder->cdc));
 }
 
 static Encoder *
 debezium_create_encoder(const EncoderSpec *spec)
 {
-	return cdc_encoder_create(spec, &debezium_shape, &debezium_without_nulls, false);
+	return cdc_encoder_create(&debezium_events, spec, &debezium_shape, &debezium_without_nulls);
 }
 
 const FormatRoutine debezium_json_format = {

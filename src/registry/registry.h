@@ -41,6 +41,15 @@ extern const char *registry_url_problem(const char *url);
 extern const RegistrySchema *registry_schema(const RegistryAccess *access, uint32 id);
 
 /*
+ * The latest schema of a subject, in CurrentMemoryContext, not cached; NULL if there is no
+ * such subject.  Errors as above.
+ */
+extern const RegistrySchema *registry_latest_schema(const RegistryAccess *access, const char *subject);
+
+/* The same of an id that may be none of the registry's: a guess. */
+extern const RegistrySchema *registry_find_schema(const RegistryAccess *access, uint32 id);
+
+/*
  * The id of a schema under a subject, which is registered if it is new.  Cached as
  * above.  ERROR HV000 where the registry refuses the schema, else as above.
  */
