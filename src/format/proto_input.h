@@ -135,8 +135,11 @@ extern int64 proto_signed(const ProtoField *field, const ProtoValue *value);
 extern double proto_double(const ProtoField *field, const ProtoValue *value);
 extern bool proto_is_unsigned(const ProtoField *field);
 
-/* The text of a string, checked, in the database encoding.  ERROR 22021 */
-extern const char *proto_text(const ProtoValue *value, Size *len);
+/*
+ * The text of a string, checked, in the database encoding; 'strip_nul': without NULs.
+ * ERROR 22021.
+ */
+extern const char *proto_text(const ProtoValue *value, bool strip_nul, Size *len);
 
 /*
  * The fields 1 to n of a message that has nothing but varints, 0 where they are left out.

@@ -228,6 +228,7 @@ reader_create(const ProtoField *field, bool one, Oid type, int32 typmod, const F
 	reader->field = field;
 	reader->options = options;
 	reader->json.defaults = options->read_defaults;
+	reader->json.strip_nul = options->strip_nul;
 	reader->context = CurrentMemoryContext;
 	reader->typmod = typmod;
 	reader->type = base = getBaseTypeAndTypmod(type, &reader->typmod);
@@ -434,7 +435,7 @@ static Datum
 read_string(ProtoReader *reader, const ProtoValue *value)
 {
 	Size		len;
-	const char *text = proto_text(value, &len);
+	const char *text = proto_text(value, reader->options->strip_nul, &len);
 
 	return value_input(reader->input, text, len, false);
 }

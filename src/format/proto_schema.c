@@ -20,7 +20,7 @@
 /* A descriptor with more types or fields than this is no table's. */
 #define MAX_NODES 200000
 
-/* Field numbers up to this many times the number of fields are found by index. */
+/* Numbers up to this many times the number of fields, or of an enum's values, are found by index. */
 #define DENSE_FACTOR 4
 
 /* What the editions call features; syntaxes are sets of them */
@@ -249,6 +249,17 @@ read_enum(SchemaParser *parser, const ProtoValue *bytes, const char *scope, Feat
 	}
 	if (result->n == 0)
 		bad(parser, psprintf("enum \"%s\" has no values", result->name));
+	for (int i = 0; i < result->n; i++)
+	{
+		if (result->numbers[i] >= result->nlow && result->numbers[i] < result->n * DENSE_FACTOR)
+			result->nlow = result->numbers[i] + 1;
+	}
+	result->low = palloc0(sizeof(char *) * Max(result->nlow, 1));
+	for (int i = result->n - 1; i >= 0; i--)
+	{
+		if (result->numbers[i] >= 0 && result->numbers[i] < result->nlow)
+			result->low[result->numbers[i]] = result->names[i];
+	}
 	parser->enums = lappend(parser->enums, result);
 }
 
@@ -890,7 +901,7 @@ proto_schema_parse(const char *base64, char **error)
 }
 
 const char *
-proto_enum_name(const ProtoEnum *enumeration, int32 number)
+proto_enum_name_search(const ProtoEnum *enumeration, int32 number)
 {
 	for (int i = 0; i < enumeration->n; i++)
 	{

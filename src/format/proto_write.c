@@ -28,6 +28,7 @@ typedef enum WriterKind
 {
 	WRITE_INTEGER,				/* int2, int4, int8 -> integers, enums, floats */
 	WRITE_NUMERIC,				/* numeric -> the same */
+	WRITE_COUNT,				/* times -> integers, in the option time_unit */
 	WRITE_FLOATING,
 	WRITE_BOOLEAN,
 	WRITE_STRING,				/* any type's text -> string */
@@ -98,6 +99,12 @@ static bool
 is_text_type(Oid type)
 {
 	return type == TEXTOID || type == VARCHAROID || type == BPCHAROID;
+}
+
+static bool
+is_time(Oid type)
+{
+	return type == TIMESTAMPOID || type == TIMESTAMPTZOID || type == DATEOID || type == TIMEOID;
 }
 
 static ProtoWriter *
@@ -285,6 +292,11 @@ writer_create(const ProtoField *field, bool one, Oid type, int32 typmod, const P
 		case PROTO_MESSAGE:
 			return message_writer(writer, type, typmod);
 		default:
+			if (is_time(base) && style_changes(&options->style, base))
+			{
+				writer->zone = pg_tzset(options->time_zone);
+				return of_kind(writer, WRITE_COUNT);
+			}
 			return is_integer(base) ? of_kind(writer, WRITE_INTEGER) : base == NUMERICOID ? of_kind(writer, WRITE_NUMERIC) : NULL;
 	}
 }
@@ -306,7 +318,7 @@ proto_row_writer_create(const ProtoMessage *message, int ncolumns, const FormatC
 					(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
 					 errmsg("protobuf message \"%s\" has no field \"%s\" for column \"%s\"", message->name,
 							columns[i].field, columns[i].column),
-					 errhint("The column's option \"field\" says to which field it is written.")));
+					 errhint("The column's option \"field\" says to which field it is written; value_fields_include 'EXCEPT_KEY' leaves key columns out of the value.")));
 		part->writer = writer_create(field, false, columns[i].type, columns[i].typmod, options);
 		part->place = columns[i].index;
 		part->name = columns[i].column;
@@ -362,6 +374,17 @@ write_integer(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 		proto_put_float(out, writer->field, (float4) number, put);
 	else
 		proto_put_integer(out, writer->field, number, put);
+}
+
+static void
+write_count(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	style_append(&text, &writer->options->style, writer->type, -1, writer->zone, value);
+	proto_put_integer(out, writer->field, strtoll(text.data, NULL, 10), put);
+	pfree(text.data);
 }
 
 static void
@@ -530,6 +553,9 @@ write_value(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 			break;
 		case WRITE_NUMERIC:
 			proto_put_numeric(out, field, DatumGetNumeric(value), put);
+			break;
+		case WRITE_COUNT:
+			write_count(writer, value, put, out);
 			break;
 		case WRITE_FLOATING:
 			write_floating(writer, value, put, out);

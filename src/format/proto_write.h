@@ -17,6 +17,7 @@ typedef struct ProtoWriteOptions
 {
 	const char *time_zone;
 	const char *null_literal;	/* of nulls within repeated strings and maps, in UTF-8 */
+	ValueStyle	style;			/* times in integer fields */
 } ProtoWriteOptions;
 
 /*
