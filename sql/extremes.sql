@@ -100,6 +100,8 @@ SELECT what, refused(NULL::lying, decode(hex, 'hex')) FROM (VALUES
 	('bytes of 2 GB', '00' || 'feffffff0f' || '61'),
 	('2^40 integers', '0000' || '808080808040' || '02'),
 	('2^63 integers in 2 bytes', '0000' || 'ffffffffffffffffff01' || '04' || '0202'),
+	('integers that take more bytes than are told', '0000' || '05' || '02' || '020406' || '00' || '00' || '0202' || '00'),
+	('entries that take less', '000000' || '01' || '08' || '0261' || '00' || '0202' || '00'),
 	('2^40 entries', '000000' || '808080808040' || '02'),
 	('a number without an end', 'ffffffffffffffffffffffff'),
 	('2^40 nulls', '00000000' || '0202' || '808080808040' || '00')) x (what, hex);

@@ -249,6 +249,8 @@ avro_json_append(StringInfo out, AvroInput *in, const AvroNode *node)
 	appendStringInfoChar(out, is_map ? '{' : '[');
 	while ((n = avro_read_block(in, node, &bytes)) > 0)
 	{
+		const char *begin = in->p;
+
 		for (int64 i = 0; i < n; i++)
 		{
 			if (!first)
@@ -265,6 +267,7 @@ avro_json_append(StringInfo out, AvroInput *in, const AvroNode *node)
 			}
 			avro_json_append(out, in, node->children[0]);
 		}
+		avro_check_block(in, begin, bytes);
 	}
 	appendStringInfoChar(out, is_map ? '}' : ']');
 }
@@ -303,6 +306,8 @@ avro_hstore_append(StringInfo out, AvroInput *in, const AvroNode *node)
 	initStringInfo(&value);
 	while ((n = avro_read_block(in, node, &bytes)) > 0)
 	{
+		const char *begin = in->p;
+
 		for (int64 i = 0; i < n; i++)
 		{
 			const AvroNode *item = node->children[0];
@@ -325,6 +330,7 @@ avro_hstore_append(StringInfo out, AvroInput *in, const AvroNode *node)
 			avro_text_append(&value, in, item, &is_number);
 			append_hstore_text(out, value.data, value.len);
 		}
+		avro_check_block(in, begin, bytes);
 	}
 	pfree(value.data);
 }

@@ -5,6 +5,8 @@
  * Input: a table's number, a byte of flags, then messages with SEPARATOR between them.
  * Every message is decoded twice, and must give the same rows or the same error of a
  * message, from bytes of exactly its size, in bounded memory, of which nothing is left.
+ * Half of the columns, asked for alone, must be the same, and what is written of a row
+ * must read as it.
  */
 #include "shim.h"
 
@@ -12,6 +14,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
+#include "common/base64.h"
 #include "format/formats.h"
 #include "fuzz_registry.h"
 #include "mb/pg_wchar.h"
@@ -30,6 +33,7 @@
 #define FLAG_LENIENT	2		/* from the start, not only after an error */
 #define FLAG_MISSING	4
 #define FLAG_SCHEMAS	8		/* of avro-schema: schemas, not whole answers */
+#define FLAG_ODD		16		/* which half of the columns is also asked for alone */
 
 typedef struct Run
 {
@@ -37,14 +41,18 @@ typedef struct Run
 	const FormatRoutine *format;
 	FormatColumn columns[MAX_COLUMNS];	/* all */
 	FormatColumn wanted[MAX_COLUMNS];
+	FormatColumn half[MAX_COLUMNS];
 	int			ncolumns;
 	int			nwanted;
+	int			nhalf;
+	bool		in_half[MAX_COLUMNS];
 	List	   *options;
 	const char *keys[1];
 	bool		latin1;
 	bool		lenient;
 	bool		count_missing;
 	Decoder    *decoder;
+	Decoder    *half_decoder;
 	Encoder    *encoder;
 	Size		limit;
 	MemoryContext decoder_context;
@@ -58,7 +66,9 @@ typedef struct Run
 	bool		missing[MAX_COLUMNS];
 
 	/* of the message at hand */
-	StringInfo	digest;
+	bool		is_half;
+	StringInfo	digest;			/* all rows, in short */
+	StringInfo	half_digest;	/* the same of half the columns */
 	int			nrows;
 	bool		incomplete;		/* a row has values that the message does not hold */
 	Datum		first_values[MAX_COLUMNS];
@@ -80,6 +90,14 @@ check_utf8(const char *text, const char *what)
 		shim_fail("%s is no UTF-8: %s", what, text);
 }
 
+static void
+check_texts(const ErrorData *error)
+{
+	check_utf8(error->message, "the message");
+	check_utf8(error->detail, "the detail");
+	check_utf8(error->hint, "the hint");
+}
+
 /* What decode.c takes for a message's error, and what a registry's may be */
 static void
 check_error(const Run *run, const ErrorData *error)
@@ -93,9 +111,7 @@ check_error(const Run *run, const ErrorData *error)
 		good |= category == ERRCODE_CONNECTION_EXCEPTION || error->sqlerrcode == ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION;
 	if (!good)
 		shim_fail("error of class %s: %s, %s:%d", unpack_sql_state(error->sqlerrcode), error->message, error->filename, error->lineno);
-	check_utf8(error->message, "the message");
-	check_utf8(error->detail, "the detail");
-	check_utf8(error->hint, "the hint");
+	check_texts(error);
 }
 
 static void
@@ -119,9 +135,11 @@ emit(RowSink *sink, RowKind kind)
 	shim_limit_bytes(SIZE_MAX);
 	old = MemoryContextSwitchTo(run->digest_context);
 	appendStringInfo(run->digest, "%d:", kind);
+	appendStringInfo(run->half_digest, "%d:", kind);
 	for (int i = 0; i < run->ncolumns; i++)
 	{
 		const FormatColumn *column = &run->columns[i];
+		int			begin = run->digest->len;
 
 		if (run->nrows == 0)
 		{
@@ -134,8 +152,11 @@ emit(RowSink *sink, RowKind kind)
 			shim_fail("a value of column \"%s\" that is also unchanged", column->field);
 		else
 			appendStringInfo(run->digest, "\"%s\"|", shim_output(shim_type(column->type), run->values[i]));
+		if (run->in_half[i])
+			appendStringInfoString(run->half_digest, run->digest->data + begin);
 	}
 	appendStringInfoChar(run->digest, '\n');
+	appendStringInfoChar(run->half_digest, '\n');
 	MemoryContextSwitchTo(old);
 	shim_limit_bytes(run->limit);
 	run->nrows++;
@@ -173,6 +194,9 @@ create(Run *run)
 	spec.time_zone = run->table->time_zone ? run->table->time_zone : "UTC";
 	spec.registry = &fuzz_access;
 	run->decoder = run->format->create(&spec);
+	spec.ncolumns = run->nhalf;
+	spec.columns = run->half;
+	run->half_decoder = run->format->create(&spec);
 	if (run->table->round_trip)
 	{
 		EncoderSpec to = {
@@ -206,7 +230,7 @@ attempt(Run *run, What what, MemoryContext context, const char *bytes, Size len,
 				create(run);
 				break;
 			case DECODE:
-				run->format->decode(run->decoder, bytes, len, &run->sink);
+				run->format->decode(run->is_half ? run->half_decoder : run->decoder, bytes, len, &run->sink);
 				break;
 			case HAS_ROW:
 				(void) run->format->has_row(run->decoder, bytes, len);
@@ -231,6 +255,7 @@ outcome(Run *run, const char *bytes, Size len, bool *good)
 	MemoryContext old = MemoryContextSwitchTo(run->digest_context);
 
 	run->digest = makeStringInfo();
+	run->half_digest = makeStringInfo();
 	MemoryContextSwitchTo(old);
 	run->nrows = 0;
 	run->incomplete = false;
@@ -308,6 +333,20 @@ round_trip(Run *run, const char *digest)
 		shim_fail("a row reads as\n%sand after it was written as\n%.*s\nas\n%s", digest, written->len, written->data, again);
 }
 
+/* A column has the same value whichever other columns are wanted. */
+static void
+decode_half(Run *run, const char *bytes, Size len, const char *half_digest)
+{
+	bool		good;
+
+	run->is_half = true;
+	run->half_decoder->lenient = run->decoder->lenient;
+	(void) outcome(run, bytes, len, &good);
+	run->is_half = false;
+	if (!good || strcmp(half_digest, run->half_digest->data) != 0)
+		shim_fail("half of the columns\n%s\nand alone\n%s", half_digest, good ? run->half_digest->data : run->digest->data);
+}
+
 static void
 one_message(Run *run, const char *bytes, Size len)
 {
@@ -316,6 +355,10 @@ one_message(Run *run, const char *bytes, Size len)
 	Size		held[2];
 	bool		good = false;
 	int			nrows = 0;
+	bool		incomplete = false;
+	Datum		first_values[MAX_COLUMNS];
+	bool		first_isnull[MAX_COLUMNS];
+	char	   *half_digest = NULL;
 
 	for (int i = 0; i < 2; i++)
 	{
@@ -328,6 +371,8 @@ one_message(Run *run, const char *bytes, Size len)
 			digests[i] = outcome(run, copy, len, &good);
 		}
 		nrows = run->nrows;
+		incomplete = run->incomplete;
+		half_digest = run->half_digest->data;
 		if (i == 0)
 			MemoryContextReset(run->message_context);
 		held[i] = shim_context_bytes(run->decoder_context);
@@ -336,8 +381,16 @@ one_message(Run *run, const char *bytes, Size len)
 		shim_fail("once\n%s\nand then\n%s", digests[0], digests[1]);
 	if (held[1] > held[0])
 		shim_fail("the decoder keeps %zu bytes more of a message that it knows", held[1] - held[0]);
+	if (good)
+	{
+		memcpy(first_values, run->first_values, sizeof(first_values));
+		memcpy(first_isnull, run->first_isnull, sizeof(first_isnull));
+		decode_half(run, copy, len, half_digest);
+		memcpy(run->first_values, first_values, sizeof(first_values));
+		memcpy(run->first_isnull, first_isnull, sizeof(first_isnull));
+	}
 	run->decoder->lenient = false;
-	if (good && nrows == 1 && run->encoder && !run->count_missing && !run->incomplete)
+	if (good && nrows == 1 && run->encoder && !run->count_missing && !incomplete)
 	{
 		shim_limit_bytes(SIZE_MAX);
 		round_trip(run, digests[1]);
@@ -368,11 +421,23 @@ find_table(int n)
 }
 
 static void
+add_option(Run *run, const char *name, const char *value)
+{
+	DefElem    *element = palloc0(sizeof(DefElem));
+
+	element->type = T_DefElem;
+	element->defname = unconstify(char *, name);
+	element->arg = (Node *) value;
+	run->options = lappend(run->options, element);
+}
+
+static void
 set_up(Run *run, const FuzzTable *table, unsigned flags)
 {
 	memset(run, 0, sizeof(*run));
 	run->table = table;
-	run->format = format_lookup(strcmp(table->format, "avro-schema") == 0 ? "avro-confluent" : table->format);
+	run->format = format_lookup(strcmp(table->format, "avro-schema") == 0 ? "avro-confluent" :
+								strcmp(table->format, "protobuf-schema") == 0 ? "protobuf-confluent" : table->format);
 	if (run->format == NULL)
 		shim_fail("there is no format \"%s\"", table->format);
 	run->latin1 = (flags & FLAG_LATIN1) != 0;
@@ -392,8 +457,12 @@ set_up(Run *run, const FuzzTable *table, unsigned flags)
 		column->typmod = c->typmod;
 		column->is_metadata = c->metadata;
 		column->not_null = c->not_null;
-		if (!c->unwanted)
-			run->wanted[run->nwanted++] = *column;
+		if (c->unwanted)
+			continue;
+		run->wanted[run->nwanted++] = *column;
+		run->in_half[column->index] = column->index % 2 == ((flags & FLAG_ODD) != 0);
+		if (run->in_half[column->index])
+			run->half[run->nhalf++] = *column;
 	}
 	run->keys[0] = table->keys;
 	run->decoder_context = AllocSetContextCreate(TopMemoryContext, "decoder", ALLOCSET_DEFAULT_SIZES);
@@ -401,15 +470,20 @@ set_up(Run *run, const FuzzTable *table, unsigned flags)
 	run->digest_context = AllocSetContextCreate(TopMemoryContext, "digest", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(run->decoder_context);
 	for (const char *const *option = table->options; option && *option; option += 2)
-	{
-		DefElem    *element = palloc0(sizeof(DefElem));
-
-		element->type = T_DefElem;
-		element->defname = unconstify(char *, option[0]);
-		element->arg = (Node *) option[1];
-		run->options = lappend(run->options, element);
-	}
+		add_option(run, option[0], option[1]);
 	MemoryContextSwitchTo(TopMemoryContext);
+}
+
+static void
+set_descriptor(Run *run, const char *bytes, Size len)
+{
+	MemoryContext old = MemoryContextSwitchTo(run->decoder_context);
+	int			size = pg_b64_enc_len((int) len);
+	char	   *text = palloc(size + 1);
+
+	text[pg_b64_encode(bytes, (int) len, text, size)] = '\0';
+	add_option(run, "descriptor", text);
+	MemoryContextSwitchTo(old);
 }
 
 static void
@@ -455,6 +529,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	const char *end = (const char *) bytes + len;
 	Size		blocks = shim_blocks();
 	long		json_blocks = fuzz_json_blocks();
+	bool		is_descriptor;
 
 	if (len < 2)
 		return 0;
@@ -484,12 +559,26 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	if (strcmp(table->format, "avro-schema") == 0)
 		nanswers = nmessages - 1;
 	fuzz_registry_answers(nanswers, messages, lens, (bytes[1] & FLAG_SCHEMAS) != 0);
+	is_descriptor = strcmp(table->format, "protobuf-schema") == 0;
+	if (is_descriptor)
+	{
+		set_descriptor(&run, messages[0], lens[0]);
+		nanswers = 1;
+	}
 
-	if (!attempt(&run, CREATE, run.decoder_context, NULL, 0, NULL))
+	if (attempt(&run, CREATE, run.decoder_context, NULL, 0, NULL))
+	{
+		for (int i = nanswers; i < nmessages; i++)
+			one_message(&run, messages[i], lens[i]);
+	}
+	else if (is_descriptor && ERRCODE_TO_CATEGORY(shim_error()->sqlerrcode) == ERRCODE_FDW_ERROR)
+	{
+		check_texts(shim_error());
+		FlushErrorState();
+	}
+	else
 		shim_fail("table %d of format %s: %s %s", bytes[0], table->format,
 				  unpack_sql_state(shim_error()->sqlerrcode), shim_error()->message);
-	for (int i = nanswers; i < nmessages; i++)
-		one_message(&run, messages[i], lens[i]);
 
 	shim_limit_bytes(SIZE_MAX);
 	tear_down(&run);

@@ -97,6 +97,8 @@ extern Datum shim_date_in(const char *text, Oid ioparam, int32 typmod);
 extern Datum shim_time_in(const char *text, Oid ioparam, int32 typmod);
 extern Datum shim_timestamp_in(const char *text, Oid ioparam, int32 typmod);
 extern Datum shim_timestamptz_in(const char *text, Oid ioparam, int32 typmod);
+extern Datum shim_interval_in(const char *text, Oid ioparam, int32 typmod);
+extern char *shim_interval_out(Datum value);
 extern char *shim_date_out(Datum value);
 extern char *shim_time_out(Datum value);
 extern char *shim_timestamp_out(Datum value);

@@ -163,6 +163,36 @@ dtof(PG_FUNCTION_ARGS)
 }
 
 Datum
+int4in(PG_FUNCTION_ARGS)
+{
+	return shim_int4_in(PG_GETARG_CSTRING(0), InvalidOid, -1);
+}
+
+Datum
+int8in(PG_FUNCTION_ARGS)
+{
+	return shim_int8_in(PG_GETARG_CSTRING(0), InvalidOid, -1);
+}
+
+Datum
+float4in(PG_FUNCTION_ARGS)
+{
+	return shim_float4_in(PG_GETARG_CSTRING(0), InvalidOid, -1);
+}
+
+Datum
+float8in(PG_FUNCTION_ARGS)
+{
+	return shim_float8_in(PG_GETARG_CSTRING(0), InvalidOid, -1);
+}
+
+Datum
+boolin(PG_FUNCTION_ARGS)
+{
+	return shim_bool_in(PG_GETARG_CSTRING(0), InvalidOid, -1);
+}
+
+Datum
 shim_bool_in(const char *text, Oid ioparam, int32 typmod)
 {
 	if (pg_strcasecmp(text, "true") == 0 || pg_strcasecmp(text, "t") == 0 || strcmp(text, "1") == 0)

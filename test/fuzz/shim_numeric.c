@@ -325,6 +325,56 @@ numeric_trunc(PG_FUNCTION_ARGS)
 	return make(strcmp(text, "-0") == 0 ? "0" : text);
 }
 
+bool
+numeric_is_nan(Numeric num)
+{
+	return strcmp(number_text(NumericGetDatum(num)), "NaN") == 0;
+}
+
+Datum
+numeric_abs(PG_FUNCTION_ARGS)
+{
+	char	   *text = number_text(PG_GETARG_DATUM(0));
+
+	return make(*text == '-' ? text + 1 : text);
+}
+
+/* Times 10 to the power of so many; the other operand is a power of ten. */
+static Datum
+shift(Datum value, Datum power, int sign)
+{
+	char	   *text = number_text(value);
+	char	   *ten = number_text(power);
+	int			places = sign * (int) (strlen(ten) - 1);
+	Parts		parts;
+	StringInfoData digits;
+
+	if (ten[0] != '1' || strspn(ten + 1, "0") != strlen(ten + 1))
+		shim_fail("a product with %s", ten);
+	if (is_special(text))
+		return value;
+	split(text, &parts);
+	if (parts.nwhole + places > MAX_WHOLE)
+		overflow();
+	initStringInfo(&digits);
+	appendBinaryStringInfo(&digits, parts.whole, parts.nwhole);
+	appendBinaryStringInfo(&digits, parts.fraction, parts.nfraction);
+	return make(at_scale(parts.negative, digits.data, digits.len, parts.nfraction - places,
+						 Max(0, Min(parts.nfraction - places, MAX_FRACTION))));
+}
+
+Datum
+numeric_mul(PG_FUNCTION_ARGS)
+{
+	return shift(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), 1);
+}
+
+Datum
+numeric_div(PG_FUNCTION_ARGS)
+{
+	return shift(PG_GETARG_DATUM(0), PG_GETARG_DATUM(1), -1);
+}
+
 Datum
 numeric_int2(PG_FUNCTION_ARGS)
 {

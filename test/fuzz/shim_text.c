@@ -4,6 +4,8 @@
  */
 #include "shim.h"
 
+#undef qsort
+
 #include <stdarg.h>
 
 #include "commands/defrem.h"
@@ -15,6 +17,7 @@
 #include "nodes/pg_list.h"
 #include "utils/builtins.h"
 #include "utils/json.h"
+#include "utils/varlena.h"
 #if PG_VERSION_NUM >= 160000
 #include "varatt.h"
 #endif
@@ -76,19 +79,18 @@ pg_verify_mbstr(int encoding, const char *mbstr, int len, bool noError)
 	return false;
 }
 
-/* UTF-8 is verified, then converted; without a copy where nothing changes, as in a backend. */
-char *
-pg_any_to_server(const char *s, int len, int encoding)
+int
+pg_char_to_encoding(const char *name)
 {
-	char	   *result;
-	char	   *out;
+	return strcmp(name, "UTF8") == 0 ? PG_UTF8 : strcmp(name, "LATIN1") == 0 ? PG_LATIN1 : -1;
+}
 
-	if (len <= 0)
-		return unconstify(char *, s);
-	pg_verify_mbstr(encoding, s, len, false);
-	if (encoding == shim_encoding)
-		return unconstify(char *, s);
-	result = out = palloc(len + 1);
+static char *
+utf8_to_latin1(const char *s, int len)
+{
+	char	   *result = palloc(len + 1);
+	char	   *out = result;
+
 	for (int i = 0; i < len;)
 	{
 		const unsigned char *p = (const unsigned char *) s + i;
@@ -105,15 +107,12 @@ pg_any_to_server(const char *s, int len, int encoding)
 	return result;
 }
 
-char *
-pg_server_to_any(const char *s, int len, int encoding)
+static char *
+latin1_to_utf8(const char *s, int len)
 {
-	char	   *result;
-	char	   *out;
+	char	   *result = palloc(2 * len + 1);
+	char	   *out = result;
 
-	if (len <= 0 || encoding == shim_encoding)
-		return unconstify(char *, s);
-	result = out = palloc(2 * len + 1);
 	for (int i = 0; i < len; i++)
 	{
 		unsigned char c = (unsigned char) s[i];
@@ -124,6 +123,28 @@ pg_server_to_any(const char *s, int len, int encoding)
 	}
 	*out = '\0';
 	return result;
+}
+
+static char *
+convert(const char *s, int len, int from, int to)
+{
+	return from == to ? unconstify(char *, s) : from == PG_UTF8 ? utf8_to_latin1(s, len) : latin1_to_utf8(s, len);
+}
+
+/* What comes in is verified; no copy where nothing changes, as in a backend. */
+char *
+pg_any_to_server(const char *s, int len, int encoding)
+{
+	if (len <= 0)
+		return unconstify(char *, s);
+	pg_verify_mbstr(encoding, s, len, false);
+	return convert(s, len, encoding, shim_encoding);
+}
+
+char *
+pg_server_to_any(const char *s, int len, int encoding)
+{
+	return len <= 0 ? unconstify(char *, s) : convert(s, len, shim_encoding, encoding);
 }
 
 int
@@ -383,6 +404,26 @@ int
 pg_strcasecmp(const char *s1, const char *s2)
 {
 	return strcasecmp(s1, s2);
+}
+
+unsigned char
+pg_ascii_toupper(unsigned char ch)
+{
+	return ch >= 'a' && ch <= 'z' ? ch - 'a' + 'A' : ch;
+}
+
+void
+pg_qsort(void *base, size_t nel, size_t elsize, int (*cmp) (const void *, const void *))
+{
+	(qsort) (base, nel, elsize, cmp);
+}
+
+/* Nothing is like anything: hints name nothing. */
+int
+varstr_levenshtein_less_equal(const char *source, int slen, const char *target, int tlen,
+							  int ins_c, int del_c, int sub_c, int max_d, bool trusted)
+{
+	return max_d + 1;
 }
 
 /* --- base64 --- */

@@ -342,6 +342,51 @@ shim_timestamptz_in(const char *text, Oid ioparam, int32 typmod)
 	return timestamp_of_text(text, typmod, true);
 }
 
+/* [-]HH:MM:SS, what the function below writes, or anything behind a P */
+Datum
+shim_interval_in(const char *text, Oid ioparam, int32 typmod)
+{
+	Interval   *result = palloc0(sizeof(Interval));
+	const char *p = text + (*text == '-');
+	long long	micros;
+	int64		hours;
+	int			n = 0;
+
+	if (sscanf(text, "%d mon %d day %lld us%n", &result->month, &result->day, &micros, &n) == 3 && n == (int) strlen(text))
+		result->time = micros;
+	else if (*text == 'P' || *text == '@')
+		result->month = (int32) strlen(text);
+	else
+	{
+		char	   *end;
+		int64		rest;
+
+		errno = 0;
+		hours = *p >= '0' && *p <= '9' ? strtoll(p, &end, 10) : -1;
+		if (hours < 0)
+			shim_bad_input("interval", text);
+		if (errno == ERANGE || hours > 2562047787)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+					 errmsg("interval out of range")));
+		p = psprintf("00%s", end);
+		if (!parse_time(&p, &rest) || *p)
+			shim_bad_input("interval", text);
+		result->time = hours * USECS_PER_HOUR + rest;
+		if (*text == '-')
+			result->time = -result->time;
+	}
+	return IntervalPGetDatum(result);
+}
+
+char *
+shim_interval_out(Datum value)
+{
+	Interval   *interval = DatumGetIntervalP(value);
+
+	return psprintf("%d mon %d day %lld us", interval->month, interval->day, (long long) interval->time);
+}
+
 /* For encoders: what the functions above read */
 char *
 shim_date_out(Datum value)
@@ -427,4 +472,16 @@ Datum
 timestamptz_scale(PG_FUNCTION_ARGS)
 {
 	return timestamp_scale(fcinfo);
+}
+
+Datum
+interval_in(PG_FUNCTION_ARGS)
+{
+	return shim_interval_in(PG_GETARG_CSTRING(0), InvalidOid, -1);
+}
+
+Datum
+interval_scale(PG_FUNCTION_ARGS)
+{
+	return PG_GETARG_DATUM(0);
 }

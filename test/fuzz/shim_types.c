@@ -4,6 +4,7 @@
  */
 #include "shim.h"
 
+#include "parser/parse_coerce.h"
 #include "regex/regex.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
@@ -51,7 +52,7 @@ static const ShimType types[] = {
 	{BITOID, "bit", -1, false, 'i', 'V', TYPTYPE_BASE, InvalidOid, InvalidOid, -1, shim_bit_in, shim_text_out},
 	{VARBITOID, "varbit", -1, false, 'i', 'V', TYPTYPE_BASE, InvalidOid, InvalidOid, -1, shim_bit_in, shim_text_out},
 	OPAQUE(TIMETZOID, "timetz", 'D', TYPTYPE_BASE),
-	OPAQUE(INTERVALOID, "interval", 'T', TYPTYPE_BASE),
+	SCALAR(INTERVALOID, "interval", 16, false, 'd', 'T', interval),
 	OPAQUE(INETOID, "inet", 'I', TYPTYPE_BASE),
 	OPAQUE(POINTOID, "point", 'G', TYPTYPE_BASE),
 	OPAQUE(INT4RANGEOID, "int4range", 'R', TYPTYPE_RANGE),
@@ -370,6 +371,20 @@ Datum
 md5_text(PG_FUNCTION_ARGS)
 {
 	return PointerGetDatum(cstring_to_text("0123456789abcdef0123456789abcdef"));
+}
+
+/* No type of ours is cast to jsonb by a function. */
+CoercionPathType
+find_coercion_pathway(Oid targetTypeId, Oid sourceTypeId, CoercionContext ccontext, Oid *funcid)
+{
+	*funcid = InvalidOid;
+	return COERCION_PATH_NONE;
+}
+
+Datum
+OidFunctionCall1Coll(Oid functionId, Oid collation, Datum arg1)
+{
+	shim_fail("there is no function %u", functionId);
 }
 
 /* ^(?:word)$ and nothing else */

@@ -5,6 +5,8 @@
  */
 #include "tables.h"
 
+#include "descriptors.h"
+
 #define NUMERIC(precision, scale) (((precision) << 16 | (scale)) + VARHDRSZ)
 #define LENGTH(n) ((n) + VARHDRSZ)
 
@@ -190,6 +192,47 @@ const int	fuzz_nschemas = lengthof(fuzz_schemas);
 
 #define AVRO_SCHEMA(text) OPTIONS("schema", text)
 
+/* --- protobuf ----------------------------------------------------------------- */
+
+#define DESCRIPTOR(text, ...) OPTIONS("descriptor", text, __VA_ARGS__)
+
+static const FuzzColumn proto_order[] = {
+	{"id", INT8OID, -1}, {"name", TEXTOID, -1}, {"note", VARCHAROID, LENGTH(5)}, {"status", TEXTOID, -1}, {"count", INT4OID, -1},
+	{"codes", INT4ARRAYOID, -1}, {"tags", JSONBOID, -1}, {"card", TEXTOID, -1}, {"cash", INT2OID, -1}, {"at", TIMESTAMPTZOID, 3},
+	{"took", INTERVALOID, -1}, {"w", TEXTOID, -1}, {"doc", JSONBOID, -1}, {"raw", BYTEAOID, -1}, {"texts", TEXTARRAYOID, -1},
+	{"items", JSONBOID, -1}, {"main", JSONBOID, -1}, {"parent", JSONBOID, -1}, {NULL}
+};
+
+/* The same as other types */
+static const FuzzColumn proto_other[] = {
+	{"id", NUMERICOID, -1}, {"name", NAMED_OID, -1}, {"status", INT4OID, -1}, {"count", POSITIVE_OID, -1}, {"codes", TEXTOID, -1},
+	{"items", TEXTOID, -1}, {"tags", HSTORE_OID, -1}, {"main", JSONOID, -1}, {"at", TIMESTAMPOID, -1}, {"took", TEXTOID, -1},
+	{"w", JSONBOID, -1}, {"doc", TEXTOID, -1}, {"raw", UUIDOID, -1}, {"texts", JSONBOID, -1}, {"goods", TEXTOID, -1}, {NULL}
+};
+
+static const FuzzColumn proto_written[] = {
+	{"id", INT8OID, -1}, {"name", TEXTOID, -1}, {"note", TEXTOID, -1}, {"status", TEXTOID, -1}, {"count", INT4OID, -1},
+	{"codes", INT4ARRAYOID, -1}, {"card", TEXTOID, -1}, {"cash", INT8OID, -1}, {"at", TIMESTAMPTZOID, -1}, {"took", INTERVALOID, -1},
+	{"w", TEXTOID, -1}, {"raw", BYTEAOID, -1}, {NULL}
+};
+
+static const FuzzColumn proto_numbers[] = {
+	{"i32", INT4OID, -1}, {"i64", INT8OID, -1}, {"u32", INT8OID, -1}, {"u64", NUMERICOID, -1}, {"s32", INT4OID, -1},
+	{"s64", INT8OID, -1}, {"f32", INT8OID, -1}, {"f64", NUMERICOID, NUMERIC(20, 0)}, {"sf32", INT4OID, -1}, {"sf64", INT8OID, -1},
+	{"fl", FLOAT4OID, -1}, {"db", FLOAT8OID, -1}, {"b", BOOLOID, -1}, {NULL}
+};
+
+static const FuzzColumn proto_narrow[] = {
+	{"i32", BOOLOID, -1}, {"i64", INT2OID, -1}, {"u32", INT4OID, -1}, {"u64", INT8OID, -1}, {"s32", NUMERICOID, NUMERIC(4, 2)},
+	{"s64", TEXTOID, -1}, {"f32", FLOAT4OID, -1}, {"f64", FLOAT8OID, -1}, {"sf32", POSITIVE_OID, -1}, {"sf64", JSONBOID, -1},
+	{"fl", FLOAT8OID, -1}, {"db", FLOAT4OID, -1}, {"b", TEXTOID, -1}, {NULL}
+};
+
+static const FuzzColumn proto_part[] = {
+	{"id", INT4OID, -1}, {"name", TEXTOID, -1}, {"size", TEXTOID, -1}, {"extra", JSONBOID, -1}, {"plain", INT4ARRAYOID, -1},
+	{"packed", INT4ARRAYOID, -1}, {"sizes", TEXTARRAYOID, -1}, {NULL}
+};
+
 #define ONE(type, typmod) COLUMNS({"v", type, typmod})
 
 const FuzzTable fuzz_tables[] = {
@@ -209,6 +252,13 @@ const FuzzTable fuzz_tables[] = {
 	{"json", connect, OPTIONS("ignore_parse_errors", "true", "nul_handling", "strip"), .is_key = true, .connect = true},
 	{"json", COLUMNS({"v", TEXTOID, -1, .unwanted = true})},
 
+	{"json", flat, OPTIONS("time_unit", "ms", "decimal_format", "text", "binary_format", "hex"), .time_zone = "Moving"},
+	{"json", COLUMNS({"w", NUMERICOID, NUMERIC(10, 2)}, {"t", TIMESTAMPOID, -1}, {"z", TIMESTAMPTZOID, -1}, {"day", DATEOID, -1},
+	{"clock", TIMEOID, -1}, {"bytes", BYTEAOID, -1}), OPTIONS("time_unit", "us", "decimal_format", "base64", "binary_format", "latin1"),
+	.round_trip = true, .time_zone = "Moving"},
+	{"json", COLUMNS({"n", NUMERICOID, -1}, {"t", TIMESTAMPOID, 2}, {"z", TIMESTAMPTZOID, -1}, {"day", DATEOID, -1}, {"clock", TIMEOID, 0},
+	{"bytes", BYTEAARRAYOID, -1}, {"times", TIMESTAMPARRAYOID, -1}), OPTIONS("time_unit", "ns", "decimal_format", "text", "ignore_parse_errors", "true")},
+
 	/* --- csv --- */
 	{"csv", three},
 	{"csv", flat, .round_trip = true},
@@ -224,6 +274,8 @@ const FuzzTable fuzz_tables[] = {
 	OPTIONS("escape_character", "\\", "disable_quote_character", "true")},
 	{"csv", COLUMNS({"k", INT8OID, -1}), .is_key = true, .round_trip = true},
 	{"csv", COLUMNS({"a", TEXTOID, -1}, {"b", TEXTOID, -1}, {"c", VARCHAROID, LENGTH(3)}), .round_trip = true},
+
+	{"csv", flat, OPTIONS("time_unit", "s", "binary_format", "hex", "nul_handling", "strip", "escape_character", "\\"), .time_zone = "Fixed"},
 
 	/* --- raw --- */
 	{"raw", ONE(TEXTOID, -1), .round_trip = true},
@@ -250,6 +302,9 @@ const FuzzTable fuzz_tables[] = {
 	{"raw", ONE(PRICE_OID, -1), .round_trip = true},
 	{"raw", ONE(COLOUR_OID, -1), .round_trip = true},
 	{"raw", ONE(ROW_OID, -1)},
+	{"raw", ONE(TEXTOID, -1), OPTIONS("charset", "LATIN1"), .round_trip = true},
+	{"raw", ONE(TIMESTAMPTZOID, -1), OPTIONS("time_unit", "ms"), .time_zone = "Moving"},
+	{"raw", ONE(TEXTOID, -1), OPTIONS("nul_handling", "strip")},
 
 	/* --- avro --- */
 	{"avro", three, .round_trip = true},
@@ -266,6 +321,12 @@ const FuzzTable fuzz_tables[] = {
 	{"avro", ONE(JSONBOID, -1), AVRO_SCHEMA("{\"type\":\"map\",\"values\":{\"type\":\"array\",\"items\":\"bytes\"}}")},
 	{"avro", ONE(INTS_OID, -1), AVRO_SCHEMA("[\"string\",{\"type\":\"array\",\"items\":[\"null\",\"long\"]}]")},
 
+	{"avro", avro_flat, OPTIONS("encoding", "json"), .round_trip = true, .time_zone = "Moving"},
+	{"avro", avro_nested, OPTIONS("encoding", "json", "nul_handling", "strip", "empty_value", "delete"), .round_trip = true},
+	{"avro", avro_all, OPTIONS("encoding", "json", "schema", ALL_TYPES_SCHEMA)},
+	{"avro", avro_json, OPTIONS("encoding", "json", "schema", ALL_TYPES_SCHEMA)},
+	{"avro", COLUMNS({"id", INT4OID, -1}, {"next", JSONBOID, -1}, {"tree", JSONOID, -1}), OPTIONS("encoding", "json", "schema", LIST_SCHEMA)},
+
 	/* --- avro-confluent --- */
 	{"avro-confluent", three},
 	{"avro-confluent", avro_any, .time_zone = "Moving"},
@@ -279,6 +340,28 @@ const FuzzTable fuzz_tables[] = {
 	{"avro-schema", ONE(INT4ARRAYOID, -1)},
 	{"avro-schema", ONE(JSONBOID, -1)},
 	{"avro-schema", ONE(ROW_OID, -1)},
+
+	/* --- protobuf --- */
+	{"protobuf", proto_order, DESCRIPTOR(SHOP_DESCRIPTOR, "message", "shop.Order"), .time_zone = "Moving"},
+	{"protobuf", proto_other, DESCRIPTOR(SHOP_DESCRIPTOR, "message", "shop.Order", "read_default_values", "true")},
+	{"protobuf", proto_order, DESCRIPTOR(SHOP_DESCRIPTOR, "message", "shop.Order", "ignore_parse_errors", "true")},
+	{"protobuf", proto_written, DESCRIPTOR(SHOP_DESCRIPTOR, "message", "shop.Order"), .round_trip = true},
+	{"protobuf", proto_numbers, DESCRIPTOR(SHOP_DESCRIPTOR, "message", "shop.Numbers"), .round_trip = true},
+	{"protobuf", proto_narrow, DESCRIPTOR(SHOP_DESCRIPTOR, "message", "shop.Numbers")},
+	{"protobuf", proto_part, DESCRIPTOR(LEGACY_DESCRIPTOR, "message", "legacy.Part")},
+	{"protobuf", proto_part, DESCRIPTOR(LEGACY_DESCRIPTOR, "message", "legacy.Part", "read_default_values", "true", "ignore_parse_errors", "true")},
+	{"protobuf", COLUMNS({"id", INT8OID, -1}), DESCRIPTOR(SHOP_DESCRIPTOR, "message", "shop.Key"), .is_key = true, .round_trip = true},
+
+	/* --- protobuf-confluent --- */
+	{"protobuf-confluent", proto_order, DESCRIPTOR(SHOP_DESCRIPTOR, "message", "shop.Order")},
+	{"protobuf-confluent", COLUMNS({"id", INT8OID, -1}, {"i32", INT4OID, -1}, {"name", TEXTOID, -1}), OPTIONS("descriptor", SHOP_DESCRIPTOR)},
+	{"protobuf-confluent", COLUMNS({"id", INT4OID, -1}, {"text", TEXTOID, -1}), OPTIONS("descriptor", LEGACY_DESCRIPTOR, "ignore_parse_errors", "true")},
+
+	/* --- descriptors from outside: the input begins with one --- */
+	{"protobuf-schema", COLUMNS({"id", INT4OID, -1})},
+	{"protobuf-schema", COLUMNS({"id", JSONBOID, -1})},
+	{"protobuf-schema", COLUMNS({"id", TEXTARRAYOID, -1})},
+	{"protobuf-schema", COLUMNS({"id", ROW_OID, -1})},
 
 	/* --- debezium-json --- */
 	{"debezium-json", product},
