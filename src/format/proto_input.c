@@ -200,6 +200,7 @@ proto_text(const ProtoValue *value, bool strip_nul, Size *len)
 	if (unlikely(strip_nul))
 		bytes = strip_nul_bytes(bytes, len);
 	text = pg_any_to_server(bytes, (int) *len, PG_UTF8);
+
 	if (text != bytes)
 		*len = strlen(text);
 	return text;
@@ -428,7 +429,10 @@ proto_scan_run(ProtoScan *scan, const char *bytes, Size len, int depth)
 			continue;
 		if (unlikely(wire != field->wire))
 		{
-			/* packed or not is the writer's choice; what else differs is unknown */
+			/*
+			 * packed or not is the writer's choice; what else differs is
+			 * unknown
+			 */
 			if (wire != WIRE_BYTES || !field->repeated || field->wire == WIRE_GROUP)
 				continue;
 			value.packed = true;

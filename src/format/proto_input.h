@@ -52,7 +52,8 @@ typedef struct ProtoScan
 	int			nslots;
 	ProtoSlot  *slots;
 	int		   *slot_of;		/* per field of the message; -1: passed over */
-	int		   *member;			/* per oneof: slot of the member that is set, or -1 */
+	int		   *member;			/* per oneof: slot of the member that is set,
+								 * or -1 */
 	bool		owns;			/* slots have memory of their own */
 } ProtoScan;
 

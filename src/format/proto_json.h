@@ -14,7 +14,8 @@
 /* How values are shown, among them those that a message leaves out */
 typedef struct ProtoJsonOptions
 {
-	bool		defaults;		/* as their defaults, also where absence could be told */
+	bool		defaults;		/* as their defaults, also where absence could
+								 * be told */
 	bool		strip_nul;		/* from text, which cannot hold it */
 } ProtoJsonOptions;
 

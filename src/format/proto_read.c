@@ -59,7 +59,8 @@ typedef struct ProgramColumn
 {
 	ProtoReader *reader;
 	const ProtoField *field;
-	int			index;			/* of the column, or of the composite's attribute */
+	int			index;			/* of the column, or of the composite's
+								 * attribute */
 	const char *name;
 } ProgramColumn;
 
@@ -87,9 +88,11 @@ struct ProtoReader
 	pg_tz	   *zone;			/* of naive times */
 	bool		zone_utc;
 	bool		as_json;		/* READ_TEXT: quoted where JSON quotes */
-	bool		no_empty;		/* an empty text or no bytes are no value of the type */
+	bool		no_empty;		/* an empty text or no bytes are no value of
+								 * the type */
 
-	ProtoReader *inner;			/* READ_ARRAY: of elements; READ_WRAPPER: of the value */
+	ProtoReader *inner;			/* READ_ARRAY: of elements; READ_WRAPPER: of
+								 * the value */
 	ProtoProgram *program;		/* READ_WRAPPER, READ_COMPOSITE */
 	TupleDesc	desc;			/* READ_COMPOSITE */
 	Oid			element;		/* READ_ARRAY */
@@ -789,7 +792,11 @@ read_slot(ProtoReader *reader, const ProtoSlot *slot, bool *isnull, int depth)
 		return read_null(reader, isnull);
 	if (reader->no_empty && field->default_len == 0)
 		return read_null(reader, isnull);
-	/* an empty message has the defaults of its fields; only composite types tell where to end */
+
+	/*
+	 * an empty message has the defaults of its fields; only composite types
+	 * tell where to end
+	 */
 	if (field->message && reader->kind != READ_COMPOSITE)
 		return read_null(reader, isnull);
 	proto_default(field, &value);

@@ -134,6 +134,7 @@ text_of(SchemaParser *parser, const ProtoValue *value)
 		return "";
 	}
 	text = pnstrdup(value->p, value->len);
+
 	converted = (char *) pg_any_to_server(text, (int) value->len, PG_UTF8);
 	return converted;
 }
@@ -561,6 +562,7 @@ read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *fiel
 	{
 		case PROTO_STRING:
 			field->default_bytes = text;
+
 			field->default_len = value->len;
 			return true;
 		case PROTO_BYTES:
@@ -573,6 +575,7 @@ read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *fiel
 			if (!proto_enum_number(field->enumeration, text, value->len, &symbol))
 				break;
 			field->default_bits = (uint64) (int64) symbol;
+
 			return true;
 		case PROTO_FLOAT:
 		case PROTO_DOUBLE:
@@ -769,7 +772,10 @@ read_fields(SchemaParser *parser, const RawMessage *raw)
 		{
 			int32		unused;
 
-			/* OneofDescriptorProto begins as EnumValueDescriptorProto does: with its name */
+			/*
+			 * OneofDescriptorProto begins as EnumValueDescriptorProto does:
+			 * with its name
+			 */
 			read_enum_value(parser, &v, &message->oneofs[n++], &unused);
 		}
 	}

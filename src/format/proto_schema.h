@@ -47,7 +47,8 @@ typedef enum ProtoWellKnown
 	KNOWN_NONE,
 	KNOWN_TIMESTAMP,			/* google.protobuf.Timestamp */
 	KNOWN_DURATION,
-	KNOWN_WRAPPER,				/* google.protobuf.Int32Value .., google.type.Decimal: the field "value" */
+	KNOWN_WRAPPER,				/* google.protobuf.Int32Value ..,
+								 * google.type.Decimal: the field "value" */
 	KNOWN_STRUCT,
 	KNOWN_VALUE,
 	KNOWN_LIST,
@@ -62,7 +63,8 @@ typedef struct ProtoEnum
 	int			n;
 	const char **names;			/* in the database encoding */
 	int32	   *numbers;
-	int32		nlow;			/* lower numbers, not negative ones, are found at once */
+	int32		nlow;			/* lower numbers, not negative ones, are found
+								 * at once */
 	const char **low;
 } ProtoEnum;
 

@@ -43,7 +43,8 @@ typedef enum WriterKind
 	WRITE_WRAPPER,
 	WRITE_COMPOSITE,
 	WRITE_ARRAY,
-	WRITE_JSON,					/* jsonb, and what becomes one -> whatever the field has */
+	WRITE_JSON,					/* jsonb, and what becomes one -> whatever the
+								 * field has */
 	WRITE_JSON_STRING			/* text -> a message that stands for a value */
 } WriterKind;
 
@@ -53,7 +54,8 @@ typedef struct ProtoWriter ProtoWriter;
 typedef struct PartWriter
 {
 	ProtoWriter *writer;
-	int			place;			/* in the values of the row, or of the composite */
+	int			place;			/* in the values of the row, or of the
+								 * composite */
 	const char *name;			/* of the column */
 } PartWriter;
 
@@ -71,11 +73,13 @@ struct ProtoWriter
 	const ProtoField *field;
 	const ProtoWriteOptions *options;
 	Oid			type;			/* a domain's base type */
-	ValueOutput *output;		/* NULL: text types, whose bytes are their text */
+	ValueOutput *output;		/* NULL: text types, whose bytes are their
+								 * text */
 	pg_tz	   *zone;
 	bool		zone_utc;
 	Oid			to_jsonb;		/* WRITE_JSON: a cast's function */
-	ProtoWriter *inner;			/* of a wrapper's value, of an array's elements */
+	ProtoWriter *inner;			/* of a wrapper's value, of an array's
+								 * elements */
 	ProtoRowWriter *row;		/* WRITE_COMPOSITE */
 	TupleDesc	desc;
 	int16		typlen;			/* WRITE_ARRAY */
@@ -411,6 +415,7 @@ text_of(const ProtoWriter *writer, Datum value, Size *len)
 	if (writer->output)
 	{
 		text = value_output_text(writer->output, value);
+
 		*len = strlen(text);
 		return text;
 	}
@@ -533,6 +538,7 @@ write_json_string(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out
 
 	string.type = jbvString;
 	string.val.string.val = (char *) text;
+
 	string.val.string.len = (int) len;
 	proto_put_jsonb_one(out, writer->field, &string, writer->options, put);
 }
