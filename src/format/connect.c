@@ -33,6 +33,8 @@ typedef struct ConnectColumn
 	bool		direct;			/* timestamp, exactly */
 	bool		number;			/* keeps numbers as they are, whatever they count */
 	bool		json;			/* keeps everything as it is */
+	bool		calendar;		/* date or timestamp: reads ISO 8601 text */
+	bool		special;		/* values that no schema has to tell of are converted */
 	ConnectKind plain;			/* where no schema tells */
 	ConnectKind kind;			/* of the rows at hand */
 } ConnectColumn;
@@ -65,9 +67,23 @@ static char *
 logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number)
 {
 	const ConnectKind *kind = &column->kind;
+	const char *infinity;
 	int64		number;
 
 	*is_number = false;
+	if (column->special && (kind->logical == LOGICAL_PLAIN || kind->without_schema))
+	{
+		if (column->calendar && value->kind == JK_STRING && !value->escaped)
+			return connect_iso_text(value->text, value->len);
+		if (column->base == POINTOID && value->kind == JK_OBJECT)
+			return connect_point_text(value);
+		if ((column->base == BITOID || column->base == VARBITOID) && (value->kind == JK_TRUE || value->kind == JK_FALSE))
+			return pstrdup(value->kind == JK_TRUE ? "1" : "0");
+		if (column->base == NUMERICOID && value->kind == JK_STRING)
+			return connect_infinite_number(value);
+		if (column->base == INTERVALOID && value->kind == JK_STRING)
+			return connect_clock_text(value);
+	}
 	switch (kind->logical)
 	{
 		case LOGICAL_DECIMAL:
@@ -79,7 +95,9 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 		case LOGICAL_BITS:
 			return column->base == BYTEAOID || column->json ? NULL : connect_bits_text(kind, value);
 		case LOGICAL_ZONED:
-			return column->base == TIMESTAMPOID && value->kind == JK_STRING && !value->escaped ? connect_zoned_text(value) : NULL;
+			if (!column->calendar || value->kind != JK_STRING || value->escaped)
+				return NULL;
+			return column->base == TIMESTAMPOID ? connect_zoned_text(value) : connect_iso_text(value->text, value->len);
 		case LOGICAL_PLAIN:
 			return NULL;
 		default:
@@ -90,6 +108,9 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 	if (column->number || column->json || (kind->without_schema && value->kind != JK_NUMBER))
 		return NULL;
 	number = connect_required_int64(kind, value);
+	infinity = kind->logical == LOGICAL_DATE || kind->logical == LOGICAL_TIMESTAMP ? connect_infinity_text(kind, number) : NULL;
+	if (infinity)
+		return pstrdup(infinity);
 	switch (kind->logical)
 	{
 		case LOGICAL_DATE:
@@ -99,11 +120,7 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 		case LOGICAL_DURATION:
 			return column->base == INTERVALOID ? connect_time_text(kind, number) : NULL;
 		default:
-			{
-				const char *infinity = connect_infinity_text(kind, number);
-
-				return infinity ? pstrdup(infinity) : connect_timestamp_text(connect_timestamp(kind, number));
-			}
+			return connect_timestamp_text(connect_timestamp(kind, number));
 	}
 }
 
@@ -191,7 +208,7 @@ column_value(ConnectColumn *column, const JsonText *value, bool *isnull)
 	char	   *text;
 	Datum		result;
 
-	if (column->kind.logical == LOGICAL_PLAIN || value->kind <= JK_NULL)
+	if ((column->kind.logical == LOGICAL_PLAIN && !column->special) || value->kind <= JK_NULL)
 		return json_value_datum(column->target, value, isnull);
 	if (column->array)
 		return value->kind == JK_ARRAY ? array_value(column, value, isnull)
@@ -406,6 +423,9 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 		column->json = column->base == JSONOID || column->base == JSONBOID;
 		column->number = column->base == INT2OID || column->base == INT4OID || column->base == INT8OID ||
 			column->base == NUMERICOID || column->base == FLOAT4OID || column->base == FLOAT8OID;
+		column->calendar = column->base == DATEOID || column->base == TIMESTAMPOID || column->base == TIMESTAMPTZOID;
+		column->special = column->calendar || column->base == POINTOID || column->base == BITOID ||
+			column->base == VARBITOID || column->base == NUMERICOID || column->base == INTERVALOID;
 		column->plain = plain_kind(column->base, options->unit);
 		column->kind = column->plain;
 	}

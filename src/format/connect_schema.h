@@ -56,6 +56,20 @@ extern char *connect_date_text(const ConnectKind *kind, int64 days);
 extern char *connect_time_text(const ConnectKind *kind, int64 number);
 extern char *connect_zoned_text(const JsonText *value);
 
+extern char *connect_point_text(const JsonText *value);
+
+/* Under decimal.handling.mode string; NULL for any other text. */
+extern char *connect_infinite_number(const JsonText *value);
+
+/* Under time.precision.mode isostring, "12:34:56Z" without its zone; NULL for any other text. */
+extern char *connect_clock_text(const JsonText *value);
+
+/*
+ * ISO 8601 text of a day or a time whose year PostgreSQL would not read (signed, more
+ * than four digits, 0), or that means infinity; NULL for any other.
+ */
+extern char *connect_iso_text(const char *text, Size len);
+
 /* A number's timestamp without time zone; as text; NULL unless it means infinity. */
 extern int64 connect_timestamp(const ConnectKind *kind, int64 number);
 extern char *connect_timestamp_text(int64 timestamp);
