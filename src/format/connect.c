@@ -33,6 +33,7 @@ typedef struct ConnectColumn
 	bool		direct;			/* timestamp, exactly */
 	bool		number;			/* keeps numbers as they are, whatever they count */
 	bool		json;			/* keeps everything as it is */
+	const char *time_zone;		/* the table's */
 	bool		calendar;		/* date or timestamp: reads ISO 8601 text */
 	bool		special;		/* values that no schema has to tell of are converted */
 	ConnectKind plain;			/* where no schema tells */
@@ -111,6 +112,8 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 	infinity = kind->logical == LOGICAL_DATE || kind->logical == LOGICAL_TIMESTAMP ? connect_infinity_text(kind, number) : NULL;
 	if (infinity)
 		return pstrdup(infinity);
+	if (kind->logical == LOGICAL_INSTANT)
+		return connect_instant_text(connect_timestamp(kind, number), column->base == TIMESTAMPOID ? column->time_zone : NULL);
 	switch (kind->logical)
 	{
 		case LOGICAL_DATE:
@@ -413,6 +416,7 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 		column->field = field_of[i];
 		column->index = columns[i].index;
 		column->name = columns[i].column;
+		column->time_zone = options->time_zone;
 		column->member = columns[i].field;
 		column->base = getBaseType(columns[i].type);
 		element = get_element_type(column->base);
@@ -435,6 +439,14 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 	return row;
 }
 
+static void
+set_kind(ConnectColumn *column, const ConnectKind *kind)
+{
+	column->kind = column->plain;
+	if (kind && kind->logical != LOGICAL_PLAIN && kind->of_elements == column->array)
+		column->kind = *kind;
+}
+
 void
 connect_row_schema(ConnectRow *row, const JsonText *schema, const char *field)
 {
@@ -443,13 +455,29 @@ connect_row_schema(ConnectRow *row, const JsonText *schema, const char *field)
 	if (!connect_schema_read(row->schema, schema, field, &kinds))
 		return;
 	for (int i = 0; i < row->ncolumns; i++)
-	{
-		ConnectColumn *column = &row->columns[i];
+		set_kind(&row->columns[i], kinds ? &kinds[i] : NULL);
+}
 
-		column->kind = column->plain;
-		if (kinds && kinds[i].logical != LOGICAL_PLAIN && kinds[i].of_elements == column->array)
-			column->kind = kinds[i];
-	}
+int
+connect_row_nslots(const ConnectRow *row)
+{
+	return row->fields->n;
+}
+
+int
+connect_row_slot(const ConnectRow *row, const char *field)
+{
+	for (int i = 0; i < row->ncolumns; i++)
+		if (strcmp(row->columns[i].member, field) == 0)
+			return row->columns[i].field;
+	return -1;
+}
+
+void
+connect_row_kinds(ConnectRow *row, const ConnectKind *kinds)
+{
+	for (int i = 0; i < row->ncolumns; i++)
+		set_kind(&row->columns[i], &kinds[row->columns[i].field]);
 }
 
 void
@@ -460,10 +488,16 @@ connect_row_read(ConnectRow *row, const JsonText *object, RowSink *sink)
 	json_scan_init(&scan, object->text, object->len);
 	if (!json_scan_object(&scan, row->fields, row->found))
 		json_scan_raise(&scan, object->text);
+	connect_row_take(row, row->found, sink);
+}
+
+void
+connect_row_take(ConnectRow *row, const JsonText *values, RowSink *sink)
+{
 	for (int i = 0; i < row->ncolumns; i++)
 	{
 		ConnectColumn *column = &row->columns[i];
-		JsonText   *value = &row->found[column->field];
+		const JsonText *value = &values[column->field];
 
 		sink->column = column->name;
 		if (value->kind == JK_MISSING)

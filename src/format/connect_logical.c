@@ -365,6 +365,22 @@ connect_timestamp(const ConnectKind *kind, int64 number)
 	return result;
 }
 
+char *
+connect_instant_text(int64 instant, const char *time_zone)
+{
+	Datum		local;
+
+	if (time_zone == NULL)
+	{
+		char	   *text = connect_timestamp_text(instant);
+		char	   *era = strstr(text, " BC");
+
+		return era ? psprintf("%.*s+00 BC", (int) (era - text), text) : psprintf("%s+00", text);
+	}
+	local = DirectFunctionCall2(timestamptz_zone, PointerGetDatum(cstring_to_text(time_zone)), TimestampTzGetDatum(instant));
+	return connect_timestamp_text(DatumGetTimestamp(local));
+}
+
 /* Also of more than a day and less than nothing: MySQL's TIME, durations. */
 char *
 connect_time_text(const ConnectKind *kind, int64 number)

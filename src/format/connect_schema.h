@@ -16,7 +16,8 @@ typedef enum ConnectLogical
 	LOGICAL_VARIABLE_DECIMAL,
 	LOGICAL_DATE,
 	LOGICAL_TIME,
-	LOGICAL_TIMESTAMP,
+	LOGICAL_TIMESTAMP,			/* a wall clock's */
+	LOGICAL_INSTANT,			/* a number that is one, which Connect has not */
 	LOGICAL_ZONED,
 	LOGICAL_DURATION,
 	LOGICAL_BITS
@@ -31,6 +32,12 @@ typedef struct ConnectKind
 	bool		of_elements;	/* the field is an array of them */
 	bool		without_schema; /* an option says so, and only of numbers */
 } ConnectKind;
+
+/*
+ * The kind of a name in a schema, with the parameters that it has there; false: values
+ * are what they look like.
+ */
+extern bool connect_kind_of_name(const char *name, int scale, int length, ConnectKind *kind);
 
 typedef struct ConnectSchema ConnectSchema;
 
@@ -74,5 +81,8 @@ extern char *connect_iso_text(const char *text, Size len);
 extern int64 connect_timestamp(const ConnectKind *kind, int64 number);
 extern char *connect_timestamp_text(int64 timestamp);
 extern const char *connect_infinity_text(const ConnectKind *kind, int64 number);
+
+/* An instant's text: with its offset, or where a zone is given what clocks there say. */
+extern char *connect_instant_text(int64 instant, const char *time_zone);
 
 #endif							/* UK_CONNECT_SCHEMA_H */
