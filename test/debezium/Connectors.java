@@ -1,4 +1,5 @@
 /* Connectors: Debezium's connectors in this process, for test/debezium/run; what they emit goes to Kafka as Connect would send it. */
+import io.apicurio.registry.utils.converter.AvroConverter;
 import io.debezium.embedded.Connect;
 import io.debezium.engine.DebeziumEngine;
 import io.debezium.engine.RecordChangeEvent;
@@ -17,7 +18,8 @@ import org.apache.kafka.connect.storage.*;
 /*
  * Connectors BROKER CONNECTOR.properties ..     runs until its input ends
  *
- * A connector's property test.topics names what its records are written as, by the topic's prefix: "with_schema=json bare=plain".
+ * A connector's property test.topics names what its records are written as, by the topic's prefix: "with_schema=json bare=plain
+ * framed=avro". The last needs a registry, -Dregistry=URL, and is as Confluent's converter writes it: 0x00, an id, Avro.
  * Prints "start NAME" when a connector's task runs, "marker NAME N" when a row N of a table "marker" is in Kafka, and "stop NAME WHY".
  */
 public class Connectors {
@@ -53,10 +55,18 @@ public class Connectors {
         return converter;
     }
 
+    static Converter avro(boolean key) {
+        AvroConverter<?> converter = new AvroConverter<>();
+        converter.configure(Map.of("apicurio.registry.url", System.getProperty("registry") + "/apis/registry/v2", "apicurio.registry.auto-register", "true",
+            "apicurio.registry.as-confluent", "true", "apicurio.registry.use-id", "contentId", "apicurio.registry.headers.enabled", "false"), key);
+        return converter;
+    }
+
     static Sink sink(String text) {
         String[] parts = text.split("=");
         switch (parts[1]) {
             case "json": return new Sink(parts[0], json(true, true), json(true, false));
+            case "avro": return new Sink(parts[0], avro(true), avro(false));
             case "plain": return new Sink(parts[0], json(false, true), json(false, false));
             default: throw new IllegalArgumentException(text);
         }
