@@ -8,6 +8,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use UpsertKafka;
+use Acl;
 use Faults;
 
 plan skip_all => 'the broker at hand has no listener for SASL and TLS' unless $ENV{BROKER_SASL};
@@ -168,6 +169,75 @@ $said .= $node->safe_psql('postgres', "SELECT last_error FROM upsert_kafka.progr
 $node->safe_psql('postgres', "ALTER USER MAPPING FOR app SERVER sasl OPTIONS (SET sasl_password 'alice-secret')");
 allowed('app', "SELECT upsert_kafka.wait_for('t')", 't', 'and passes when it is given back');
 
+# === writing ====================================================================================
+my ($write, $other) = map { create_topic(unique_topic("security_$_"), 1) } 'write', 'other';
+my $inserts = "INSERT INTO w VALUES (1, 'row-content'); INSERT INTO notes VALUES ('with a message')";
+my $hint = qr/DETAIL:  Topic "$write".*HINT:  The Kafka user needs the operations Describe and Write on the topic/s;
+sub holds { my ($name) = @_; return $node->safe_psql('postgres', "SELECT count(*) || ' ' || coalesce(string_agg(v, ' ' ORDER BY __offset), '') FROM $name"); }
+# what is in the topics, read by one who may
+foreach my $name ($write, $other)
+{
+	as('app', "CREATE FOREIGN TABLE read_$name (k int, v text, __offset bigint OPTIONS (metadata 'offset')) SERVER sasl
+		OPTIONS (connector 'kafka', topic '$name', value_format 'json', scan_startup_mode 'earliest-offset')");
+}
+$node->safe_psql('postgres', "CREATE USER MAPPING FOR postgres SERVER sasl OPTIONS (sasl_username 'alice', sasl_password 'alice-secret')");
+as('bob', "CREATE TABLE notes (note text);
+	CREATE FOREIGN TABLE w (k int OPTIONS (key 'true'), v text) SERVER sasl OPTIONS (connector 'upsert-kafka', topic '$write', key_format 'json', value_format 'json');
+	CREATE FOREIGN TABLE o (k int OPTIONS (key 'true'), v text) SERVER sasl OPTIONS (connector 'upsert-kafka', topic '$other', key_format 'json', value_format 'json')");
+
+# what an earlier run has given
+forbid('bob', id => 'upsert_kafka-*');
+forbid('bob', group => 'upsert_kafka-outbox-*');
+# no right at all; one to read, of a user who may write nowhere (the broker refuses a producer then), or only to another topic
+refused('bob', "BEGIN; $inserts; COMMIT", '42501', qr/server "sasl" denies writing to topic "$write".*$hint/s, 'writing without any right');
+allow('bob', topic => $write, 'Describe', 'Read');
+refused('bob', "BEGIN; $inserts; COMMIT", '42501', qr/server "sasl" denies writing to topic "$write".*$hint/s, 'writing with the right to read, and none to write anywhere');
+allow('bob', topic => $other, 'Describe', 'Write');
+refused('bob', "BEGIN; $inserts; COMMIT", '42501', qr/server "sasl" denies writing to topic "$write".*$hint/s, 'writing with the right to read');
+refused('bob', "BEGIN; INSERT INTO o VALUES (1, 'before'); $inserts; COMMIT", '42501', qr/denies writing to topic "$write"/, 'beside a topic that may be written to');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM notes'), '0', 'the transactions have left nothing here');
+is(holds("read_$write"), '0 ', 'nor there');
+# the session is as good as new, and a right that is given counts at once
+{
+	my ($in, $out) = ('', '');
+	my $session = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$in, '>', \$out, '2>&1', IPC::Run::timeout(60));
+	my $say = sub { $out = ''; $in .= "$_[0];\n\\echo said\n"; $session->pump until $out =~ /^said$/m; $said .= $out; return $out; };
+	$say->('SET ROLE bob');
+	like($say->($inserts), qr/denies writing to topic "$write"/, 'a refusal');
+	is($say->("INSERT INTO o VALUES (2, 'after')"), "said\n", 'and another topic in the same session');
+	is($say->('SELECT count(*) FROM w'), "0\nsaid\n", 'which reads nothing that it has not written');
+	allow('bob', topic => $write, 'Write');
+	is($say->("BEGIN; $inserts; COMMIT"), "said\n", 'the right is given');
+	forbid('bob', topic => $write, 'Write');
+	like($say->($inserts), qr/denies writing to topic "$write"/, 'and taken');
+	$in .= "\\q\n";
+	$session->finish;
+}
+is(holds("read_$write"), '1 row-content', 'what was allowed is there, and nothing else');
+like(holds("read_$other"), qr/\bafter$/, 'in the other topic, too');
+
+# exactly once: the commit is not Kafka's affair. Its refusal shows in the view, and is tried again until it is mended
+as('bob', "ALTER FOREIGN TABLE w OPTIONS (ADD delivery_guarantee 'exactly-once')");
+my $mine = "FROM upsert_kafka.outbox_status WHERE server = 'sasl' AND user_mapping = 'bob'";
+as('bob', "BEGIN; INSERT INTO w VALUES (2, 'row-first'), (3, 'row-second'); DELETE FROM w WHERE k = 2; COMMIT", "INSERT INTO w VALUES (4, 'row-third')");
+wait_until($node, "SELECT state || ' ' || waiting_rows || (last_error ~ 'denies transactions') $mine", 'retrying 4true', 'no right to transactions');
+$said .= $node->safe_psql('postgres', "SELECT last_error $mine");
+refused('bob', "SELECT upsert_kafka.flush_outbox('sasl')", '42501', qr/denies transactions.*HINT:  .*on the transactional id/s, 'a session is told');
+allow('bob', id => 'upsert_kafka-*', 'Describe', 'Write');
+allow('bob', group => 'upsert_kafka-outbox-*', 'Describe', 'Read');
+wait_until($node, "SELECT state || ' ' || waiting_rows || (last_error ~ 'denies writing to topic \"$write\"') $mine", 'retrying 4true', 'no right to the topic');
+$said .= $node->safe_psql('postgres', "SELECT last_error $mine");
+refused('bob', "SELECT upsert_kafka.flush_outbox('sasl')", '42501', qr/server "sasl" denies writing to topic "$write".*$hint/s, 'a session is told that, too');
+# with several topics in the transaction the library does not tell which
+as('bob', "ALTER FOREIGN TABLE o OPTIONS (ADD delivery_guarantee 'exactly-once')", "INSERT INTO o VALUES (3, 'row-other')");
+refused('bob', "SELECT upsert_kafka.flush_outbox('sasl')", '42501', qr/denies writing to (?:topic "$write"|a topic.*DETAIL:  One of the topics (?=.*"$write")(?=.*"$other"))/s, 'all that it can be are named');
+is(holds("read_$write"), '1 row-content', 'nothing of it can be read');
+allow('bob', topic => $write, 'Write');
+wait_until($node, "SELECT state || ' ' || waiting_rows || coalesce(last_error, '') $mine", 'idle 0', 'the right is given, and all is sent');
+is(holds("read_$write"), '5 row-content row-first row-second row-third', 'once, in order, nothing lost (the fifth is the DELETE)');
+like(holds("read_$other"), qr/\bafter row-other$/, 'in the other topic, too');
+
+# === nothing was told ==
 # === nothing was told ============================================================================
 my $log = slurp_file($node->logfile);
 like($log, qr/librdkafka: .*SASL/i, 'the log has much of the library');
@@ -175,6 +245,7 @@ like($log, qr/librdkafka: .*SASL/i, 'the log has much of the library');
 (my $ours = $log) =~ s/STATEMENT:  .*?(?=^\d{4}-)//gms;
 unlike($ours, qr/[a-z]+-secret/, 'no secret in the log');
 unlike($said, qr/[a-z]+-secret/, 'nor in any answer');
+unlike($ours . $said, qr/row-content|row-first/, 'nor the rows of a refused transaction');
 unlike($log, qr/terminated by signal|PANIC|TRAP/, 'no process crashed');
 $node->stop;
 done_testing();

@@ -202,7 +202,6 @@ is(join(' ', grep { !$seen->{$_} } sort keys %committed), '', 'nothing committed
 is(join(' ', grep { !$committed{$_} } sort keys %$seen), '', 'and nothing is there that was not committed');
 
 my (%rows, %last, @disorder);
-settle($many);
 foreach (consume($many))
 {
 	my ($id, $version, $tx) = /"id":(\d+),"version":(\d+),"tx":"(\w+)"/ or die "not a message of ours: $_";

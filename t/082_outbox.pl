@@ -17,7 +17,6 @@ sub values_of
 {
 	my ($topic) = @_;
 	my ($out, $err) = ('', '');
-	settle($topic);
 	IPC::Run::run([ $kt, '-b', broker(), 'consume', $topic ], '>', \$out, '2>', \$err) or die "cannot consume: $err";
 	return join(' ', map { /"v":"(\w+)"/ ? $1 : '?' } split /\n/, $out);
 }
@@ -67,6 +66,21 @@ foreach (1 .. 3)
 waitpid($_, 0) foreach @children;
 is(values_of($topic), 'a b c d ' . join(' ', map { "x$_" } 10 .. 19), 'sessions that send at the same time send once');
 
+# another producer's open transaction hides what is sent: an error in time, and no second sending
+my $open = "!begin\n99|open\n!hold 4\n";
+IPC::Run::run([ $kt, '-b', broker(), 'produce', $topic ], '<', \$open) or die 'cannot produce';
+$plain->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (ADD timeout '1s')");
+$plain->safe_psql('postgres', "INSERT INTO t VALUES (20, 'hidden')");
+foreach my $try ('the first time', 'again')
+{
+	my ($rc, $out, $err) = $plain->psql('postgres', $flush);
+	like($err, qr/messages from the outbox of server "kafka" cannot be read yet/, "what is sent cannot be read, $try");
+	like($err, qr/Topic "$topic", partition 0: .* another producer holds the last stable offset at \d+/, 'the error says why');
+}
+$plain->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (DROP timeout)");
+is($plain->safe_psql('postgres', $flush), '1', 'until that transaction ends');
+is(values_of($topic), 'a b c d ' . join(' ', map { "x$_" } 10 .. 19) . ' hidden', 'it is sent once');
+
 # a broker that is not there: an error, and everything stays
 $plain->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (SET bootstrap_servers '127.0.0.1:1', ADD timeout '1s')");
 $plain->safe_psql('postgres', "INSERT INTO t VALUES (5, 'e')");
@@ -105,7 +119,7 @@ is($plain->safe_psql('other_copy', $flush), '1', 'and it goes on');
 $plain->safe_psql('postgres', 'CREATE DATABASE cloned TEMPLATE copy');
 $plain->safe_psql('cloned', "INSERT INTO t VALUES (9, 'never')");
 is($plain->safe_psql('cloned', $status), 'restored 1', 'a database made from a template does not send either');
-my $before = 'a b c d ' . join(' ', map { "x$_" } 10 .. 19) . ' e f copy g';
+my $before = 'a b c d ' . join(' ', map { "x$_" } 10 .. 19) . ' hidden e f copy g';
 is(values_of($topic), $before, 'each message is there once');
 
 # over the original: it is a restored one, too, since its server was made anew

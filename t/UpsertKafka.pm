@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(start_node create_topic produce unique_topic broker wait_until settle);
+our @EXPORT = qw(start_node create_topic produce unique_topic broker wait_until);
 
 sub broker { return $ENV{BROKER} || '127.0.0.1:9092'; }
 
@@ -65,21 +65,6 @@ sub wait_until
 	my $got = $node->poll_query_until('postgres', $query, $expected);
 	ok($got, $what);
 	return $got;
-}
-
-# Kafka acknowledges a commit before its marker is in the log: wait until a topic's stable ends are
-# its ends, for a few seconds.  A transaction that is open stays open.
-sub settle
-{
-	my ($topic) = @_;
-	foreach (1 .. 100)
-	{
-		my ($out, $err) = ('', '');
-		IPC::Run::run([ $kt, '-b', broker(), 'ends', $topic ], '>', \$out, '2>', \$err) or return;
-		return unless grep { my @ends = split; $ends[2] != $ends[3] } split(/\n/, $out);
-		select(undef, undef, undef, 0.02);
-	}
-	return;
 }
 
 1;

@@ -522,6 +522,24 @@ kafka_config_get(Oid serverid, Oid userid)
 	return config;
 }
 
+KafkaConfig *
+kafka_config_uncommitted(const KafkaConfig *config)
+{
+	KafkaConfig *result = palloc(sizeof(KafkaConfig));
+	int			n = config->nprops;
+
+	*result = *config;
+	result->names = palloc(sizeof(char *) * (n + 1));
+	result->values = palloc(sizeof(char *) * (n + 1));
+	memcpy(result->names, config->names, sizeof(char *) * n);
+	memcpy(result->values, config->values, sizeof(char *) * n);
+	result->names[n] = "isolation.level";
+	result->values[n] = "read_uncommitted";
+	result->nprops = n + 1;
+	result->fingerprint = ~config->fingerprint;
+	return result;
+}
+
 RegistryAccess *
 registry_access_get(Oid serverid, Oid userid)
 {

@@ -154,20 +154,9 @@ static void
 forget_what_is_gone(const KafkaConfig *config, const TopicTable *table, int npartitions,
 					const KafkaRange *partitions)
 {
-	KafkaConfig uncommitted = *config;
-	KafkaConsumer *consumer;
+	KafkaConsumer *consumer = kafka_consumer_acquire(kafka_config_uncommitted(config), 0, CurrentMemoryContext);
 	int64	   *high = palloc(sizeof(int64) * npartitions);
-	int			n = config->nprops;
 
-	uncommitted.names = palloc(sizeof(char *) * (n + 1));
-	uncommitted.values = palloc(sizeof(char *) * (n + 1));
-	memcpy(uncommitted.names, config->names, sizeof(char *) * n);
-	memcpy(uncommitted.values, config->values, sizeof(char *) * n);
-	uncommitted.names[n] = "isolation.level";
-	uncommitted.values[n] = "read_uncommitted";
-	uncommitted.nprops = n + 1;
-	uncommitted.fingerprint = ~config->fingerprint;
-	consumer = kafka_consumer_acquire(&uncommitted, 0, CurrentMemoryContext);
 	kafka_query_offsets(consumer, npartitions, partitions, NULL, high);
 	kafka_consumer_release(consumer);
 	for (int i = 0; i < npartitions; i++)
@@ -230,6 +219,12 @@ compare_entries(const void *a, const void *b)
 	return left->key.partition < right->key.partition ? -1 : left->key.partition > right->key.partition;
 }
 
+void
+bookmark_append(StringInfo text, const char *topic, int32 partition, int64 next_offset)
+{
+	appendStringInfo(text, "%s%s:%d:%lld", text->len > 0 ? "," : "", topic, partition, (long long) next_offset);
+}
+
 /* topic:partition:next_offset,.. of the last transaction that has written something */
 Datum
 upsert_kafka_last_written(PG_FUNCTION_ARGS)
@@ -252,8 +247,7 @@ upsert_kafka_last_written(PG_FUNCTION_ARGS)
 	qsort(found, n, sizeof(WrittenEntry *), compare_entries);
 	initStringInfo(&text);
 	for (int i = 0; i < n; i++)
-		appendStringInfo(&text, "%s%s:%d:%lld", i > 0 ? "," : "", found[i]->key.topic,
-						 found[i]->key.partition, (long long) found[i]->next_offset);
+		bookmark_append(&text, found[i]->key.topic, found[i]->key.partition, found[i]->next_offset);
 	PG_RETURN_TEXT_P(cstring_to_text_with_len(text.data, text.len));
 }
 

@@ -8,6 +8,7 @@
 
 #include "fdw/options.h"
 #include "kafka/producer.h"
+#include "lib/stringinfo.h"
 
 /*
  * Acknowledged in the transaction that is committing.  May run out of memory;
@@ -41,5 +42,8 @@ typedef struct BookmarkEntry
 
 /* false: the text is no bookmark.  palloc'd in CurrentMemoryContext. */
 extern bool bookmark_parse(const char *text, int *n, BookmarkEntry **entries);
+
+/* Add an entry to a bookmark's text, which begins empty. */
+extern void bookmark_append(StringInfo text, const char *topic, int32 partition, int64 next_offset);
 
 #endif							/* UK_WRITTEN_H */

@@ -12,6 +12,7 @@
 #include "format/avro_confluent.h"
 #include "format/avro_derive.h"
 #include "format/avro_read.h"
+#include "format/avro_text.h"
 #include "format/avro_write.h"
 #include "format/formats.h"
 
@@ -19,7 +20,9 @@ typedef struct AvroDecoder
 {
 	Decoder		base;
 	DecoderSpec spec;
+	const char *empty_value;	/* error, delete or ignore */
 	AvroProgram *program;		/* of "avro" */
+	AvroText   *text;			/* of "avro" with encoding json */
 	AvroFrames *frames;			/* of "avro-confluent" */
 } AvroDecoder;
 
@@ -27,14 +30,18 @@ typedef struct AvroEncoder
 {
 	Encoder		base;
 	AvroRowWriter *writer;
+	AvroText   *text;			/* encoding json */
 	bool		framed;			/* "avro-confluent" */
 	AvroFrameWriter frame;
 } AvroEncoder;
 
 static const FormatOption avro_options[] = {
 	{"schema", "text", "the Avro schema as JSON text; default: as Flink derives it from the columns"},
-	{"encoding", "binary", "Flink's; the only one that there is here"},
+	{"encoding", "binary|json", "the bytes are Avro's binary encoding, or its JSON encoding"},
 	{"timestamp_mapping_legacy", "bool", "timestamp columns are timestamp-millis as timestamptz columns are, instead of local-timestamp-millis"},
+	TIME_UNIT_OPTION,
+	{"nul_handling", "error|strip", "what NUL characters in text mean; PostgreSQL cannot store them"},
+	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
 	{NULL}
 };
 
@@ -43,8 +50,24 @@ static const FormatOption avro_confluent_options[] = {
 	AVRO_SUBJECT_OPTION,
 	{"schema", "text", "the Avro schema to write with, as JSON text; default: as Flink derives it from the columns"},
 	{"timestamp_mapping_legacy", "bool", "timestamp columns are timestamp-millis as timestamptz columns are, instead of local-timestamp-millis"},
+	TIME_UNIT_OPTION,
+	{"nul_handling", "error|strip", "what NUL characters in text mean; PostgreSQL cannot store them"},
+	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
 	{NULL}
 };
+
+static void
+check_options(List *list, bool is_key)
+{
+	AvroOptions options;
+
+	avro_read_options(list, &options);
+	if (is_key && strcmp(options.empty_value, "error") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+				 errmsg("option \"empty_value\" takes nothing but 'error' for keys"),
+				 errhint("What a message without a row means is said by its value.")));
+}
 
 /* The schema of the option, or of the columns.  *text: its JSON */
 static AvroNode *
@@ -62,11 +85,26 @@ avro_create(const DecoderSpec *spec)
 	AvroDecoder *decoder = palloc0(sizeof(AvroDecoder));
 	AvroOptions options;
 	const char *text;
+	AvroNode   *schema;
 
 	avro_read_options(spec->options, &options);
-	decoder->program = avro_program_create(own_schema(&options, spec->nfields, spec->fields, &text),
-										   spec->ncolumns, spec->columns, spec->time_zone);
+	schema = own_schema(&options, spec->nfields, spec->fields, &text);
+	if (options.json)
+		decoder->text = avro_text_create(schema, options.style.strip_nul);
+	decoder->program = avro_program_create(schema, spec->ncolumns, styled_columns(spec->ncolumns, spec->columns, &options.style), spec->time_zone);
+	decoder->empty_value = options.empty_value;
 	return &decoder->base;
+}
+
+/* Is it a value of no bytes that the option empty_value gives a meaning? */
+static bool
+is_empty(const AvroDecoder *decoder, Size len, RowSink *sink)
+{
+	if (len > 0 || strcmp(decoder->empty_value, "error") == 0)
+		return false;
+	if (strcmp(decoder->empty_value, "delete") == 0)
+		sink->emit(sink, ROW_DELETE);
+	return true;
 }
 
 static void
@@ -74,7 +112,20 @@ avro_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 {
 	AvroDecoder *decoder = (AvroDecoder *) base;
 
-	avro_program_run(decoder->program, bytes, len, sink);
+	if (is_empty(decoder, len, sink))
+		return;
+
+	if (decoder->text)
+	{
+		StringInfoData binary;
+
+		initStringInfo(&binary);
+		avro_text_to_binary(decoder->text, bytes, len, &binary);
+		avro_program_run(decoder->program, binary.data, binary.len, sink);
+		pfree(binary.data);
+	}
+	else
+		avro_program_run(decoder->program, bytes, len, sink);
 	sink->emit(sink, ROW_UPSERT);
 }
 
@@ -95,6 +146,8 @@ confluent_create(const DecoderSpec *spec)
 	avro_read_options(spec->options, &options);
 	avro_check_registry("avro-confluent", spec->registry, &options);
 	decoder->spec = *spec;
+	decoder->spec.columns = styled_columns(spec->ncolumns, spec->columns, &options.style);
+	decoder->empty_value = options.empty_value;
 	decoder->frames = avro_frames_create(spec->registry, program_of_schema, decoder);
 	return &decoder->base;
 }
@@ -102,8 +155,12 @@ confluent_create(const DecoderSpec *spec)
 static void
 confluent_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 {
-	AvroProgram *program = avro_frames_find(((AvroDecoder *) base)->frames, &bytes, &len);
+	AvroDecoder *decoder = (AvroDecoder *) base;
+	AvroProgram *program;
 
+	if (is_empty(decoder, len, sink))
+		return;
+	program = avro_frames_find(decoder->frames, &bytes, &len);
 	avro_program_run(program, bytes, len, sink);
 	sink->emit(sink, ROW_UPSERT);
 }
@@ -118,7 +175,10 @@ create_encoder(const EncoderSpec *spec, AvroOptions *options, const char **text)
 
 	avro_read_options(spec->options, options);
 	schema = own_schema(options, spec->ncolumns, spec->columns, text);
-	encoder->writer = avro_row_writer_create(schema, spec->ncolumns, spec->columns, spec->time_zone);
+	encoder->writer = avro_row_writer_create(schema, spec->ncolumns,
+											 styled_columns(spec->ncolumns, spec->columns, &options->style), spec->time_zone);
+	if (options->json)
+		encoder->text = avro_text_create(schema, false);
 	return encoder;
 }
 
@@ -151,13 +211,24 @@ avro_encode(Encoder *base, const Datum *values, const bool *isnull, StringInfo b
 
 	if (encoder->framed)
 		avro_frame_put(&encoder->frame, bytes);
-	avro_row_write(encoder->writer, values, isnull, bytes, column);
+	if (encoder->text)
+	{
+		StringInfoData binary;
+
+		initStringInfo(&binary);
+		avro_row_write(encoder->writer, values, isnull, &binary, column);
+		avro_binary_to_text(encoder->text, binary.data, binary.len, bytes);
+		pfree(binary.data);
+	}
+	else
+		avro_row_write(encoder->writer, values, isnull, bytes, column);
 	return true;
 }
 
 const FormatRoutine avro_format = {
 	.name = "avro",
 	.options = avro_options,
+	.check_options = check_options,
 	.create = avro_create,
 	.decode = avro_decode,
 	.create_encoder = avro_create_encoder,
@@ -168,6 +239,7 @@ const FormatRoutine avro_confluent_format = {
 	.name = "avro-confluent",
 	.registry = true,
 	.options = avro_confluent_options,
+	.check_options = check_options,
 	.create = confluent_create,
 	.decode = confluent_decode,
 	.create_encoder = confluent_create_encoder,

@@ -42,6 +42,8 @@ avro_read_options(List *options, AvroOptions *result)
 
 	memset(result, 0, sizeof(*result));
 	result->legacy = true;
+	result->empty_value = "error";
+	value_style_parse(options, &result->style);
 	foreach(lc, options)
 	{
 		DefElem    *option = (DefElem *) lfirst(lc);
@@ -54,6 +56,10 @@ avro_read_options(List *options, AvroOptions *result)
 			result->url = defGetString(option);
 		else if (strcmp(option->defname, "timestamp_mapping_legacy") == 0)
 			result->legacy = defGetBoolean(option);
+		else if (strcmp(option->defname, "encoding") == 0)
+			result->json = strcmp(defGetString(option), "json") == 0;
+		else if (strcmp(option->defname, "empty_value") == 0)
+			result->empty_value = defGetString(option);
 	}
 }
 
@@ -127,7 +133,8 @@ resolve_id(AvroFrames *frames, uint32 id)
 	if (strcmp(schema->type, "AVRO") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-				 errmsg("schema %u of the registry is of type %s, not AVRO", id, schema->type)));
+				 errmsg("schema %u of the registry is of type %s, not AVRO", id, schema->type),
+				 strcmp(schema->type, "JSON") == 0 ? errhint("Format \"json\" reads such messages with its option registry_framing 'strip'.") : 0));
 
 	/* the current one is a batch's, and gone soon after an error */
 	context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka Avro schema", ALLOCSET_SMALL_SIZES);

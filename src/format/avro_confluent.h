@@ -19,7 +19,10 @@ typedef struct AvroOptions
 	const char *schema;
 	const char *subject;
 	const char *url;
+	const char *empty_value;
 	bool		legacy;
+	bool		json;			/* encoding */
+	ValueStyle	style;
 } AvroOptions;
 
 #define AVRO_URL_OPTION \

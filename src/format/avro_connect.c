@@ -13,6 +13,7 @@
 #include "format/avro_connect.h"
 #include "format/avro_json.h"
 #include "format/value_output.h"
+#include "format/value_style.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -117,21 +118,11 @@ static const char *
 checked_text(AvroInput *in, const AvroNode *node, bool strip_nul, Size *len, char **made)
 {
 	const char *bytes = avro_read_raw(in, node, len);
-	char	   *copy;
-	Size		n = 0;
+	const char *kept = strip_nul ? strip_nul_bytes(bytes, len) : bytes;
 
-	*made = NULL;
-	if (strip_nul && memchr(bytes, '\0', *len) != NULL)
-	{
-		*made = copy = palloc(*len);
-		for (Size i = 0; i < *len; i++)
-			if (bytes[i] != '\0')
-				copy[n++] = bytes[i];
-		bytes = copy;
-		*len = n;
-	}
-	(void) pg_verify_mbstr(PG_UTF8, bytes, (int) *len, false);
-	return bytes;
+	*made = kept != bytes ? (char *) kept : NULL;
+	(void) pg_verify_mbstr(PG_UTF8, kept, (int) *len, false);
+	return kept;
 }
 
 /* Is it one whose text is more than its bytes? */
@@ -175,6 +166,8 @@ items_append(StringInfo out, AvroInput *in, const AvroNode *node, bool strip_nul
 	appendStringInfoChar(out, is_map ? '{' : '[');
 	while ((n = avro_read_block(in, node, &bytes)) > 0)
 	{
+		const char *begin = in->p;
+
 		for (int64 i = 0; i < n; i++, first = false)
 		{
 			static const AvroNode string = {.type = AVRO_STRING};
@@ -188,6 +181,7 @@ items_append(StringInfo out, AvroInput *in, const AvroNode *node, bool strip_nul
 			}
 			json_append(out, in, node->children[0], strip_nul);
 		}
+		avro_check_block(in, begin, bytes);
 	}
 	appendStringInfoChar(out, is_map ? '}' : ']');
 }

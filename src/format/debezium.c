@@ -61,6 +61,9 @@ debezium_decoder_init(DebeziumDecoder *decoder, const CdcFormat *format, const D
 
 	cdc_decoder_init(&decoder->cdc, format, spec);
 	read_options(decoder, spec, &options);
+	/* times that are numbers are connect.c's, which knows schemas and Debezium's sentinels */
+	for (int i = 0; i < decoder->cdc.ncolumns; i++)
+		decoder->cdc.columns[i].style.unit = UNIT_NONE;
 	decoder->row = connect_row_create(decoder->cdc.ncolumns, decoder->cdc.columns, &options);
 }
 
@@ -111,6 +114,8 @@ debezium_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
 	CdcChange	change = {.before = &decoder->cdc.found[EVENT_BEFORE], .after = &decoder->cdc.found[EVENT_AFTER]};
 
+	if (unlikely(cdc_is_empty(&decoder->cdc, len, sink)))
+		return;
 	if (!decoder->find_event(decoder, bytes, len))
 	{
 		/* a log of changes has told of the delete already */
@@ -130,5 +135,7 @@ debezium_has_row(Decoder *base, const char *bytes, Size len)
 {
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
 
+	if (cdc_is_empty(&decoder->cdc, len, NULL))
+		return decoder->cdc.empty == CDC_EMPTY_DELETE;
 	return !decoder->find_event(decoder, bytes, len) || cdc_tells_row(&decoder->cdc, cdc_op(&decoder->cdc));
 }

@@ -66,7 +66,7 @@ typedef enum EventMetadata
 	CDC_NUL_OPTION, \
 	CDC_TRUNCATE_OPTION, \
 	IGNORE_PARSE_ERRORS_OPTION, \
-	{"time_unit", "s|ms|us|ns", "what numbers count in columns of dates and times, where no schema tells; dates count days"}, \
+	CDC_EMPTY_OPTION, \
 	{"unavailable", "keep|error", "what a value means that the message does not hold since it did not change"}, \
 	{"unavailable_value", "text", "the text that stands for such a value"}
 
@@ -79,7 +79,8 @@ typedef enum EventMetadata
 	.before = "before", \
 	.after = "after", \
 	.before_hint = "Set the source table to REPLICA IDENTITY FULL (PostgreSQL), or take the key columns from the message key by key_format.", \
-	.after_hint = "The source must send whole rows (MongoDB: capture.mode \"change_streams_update_full\")."
+	.after_hint = "The source must send whole rows (MongoDB: capture.mode \"change_streams_update_full\").", \
+	.style = {.wall_clock = true}
 
 extern const CdcWord debezium_words[];
 

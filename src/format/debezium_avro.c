@@ -27,6 +27,7 @@ static const FormatOption debezium_options[] = {
 	AVRO_SUBJECT_OPTION,
 	{"schema", "text", "the Avro schema to write with, as JSON text: a record with before, after and op; default: as Flink derives it from the columns"},
 	DEBEZIUM_OPTIONS,
+	TIME_UNIT_OPTION,
 	{NULL}
 };
 
@@ -340,12 +341,14 @@ debezium_create_encoder(const EncoderSpec *spec)
 	AvroOptions options;
 	const char *json;
 	const AvroNode *schema;
+	const FormatColumn *columns;
 	bool		has_op = false;
 
 	avro_read_options(spec->options, &options);
 	avro_check_registry(debezium_avro_confluent_format.name, spec->registry, &options);
 	json = options.schema ? options.schema : avro_derive_event_schema(spec->ncolumns, spec->columns);
 	schema = avro_own_schema(&options, json);
+	columns = styled_columns(spec->ncolumns, spec->columns, &options.style);
 	encoder->branch = -1;
 	if (!avro_is_nullable(schema, &encoder->branch))
 		encoder->branch = -1;
@@ -359,7 +362,7 @@ debezium_create_encoder(const EncoderSpec *spec)
 
 		if ((member == EVENT_BEFORE || member == EVENT_AFTER) && avro_takes_null(field) && record_of(field))
 		{
-			AvroRowWriter *writer = avro_row_writer_create(field, spec->ncolumns, spec->columns, spec->time_zone);
+			AvroRowWriter *writer = avro_row_writer_create(field, spec->ncolumns, columns, spec->time_zone);
 
 			if (member == EVENT_BEFORE)
 				encoder->before = writer;

@@ -20,6 +20,8 @@ static const FormatMetadata debezium_metadata[] = {
 static const FormatOption debezium_options[] = {
 	DEBEZIUM_OPTIONS,
 	JSON_WRITE_OPTIONS,
+	CDC_STYLE_OPTIONS,
+	CDC_FRAMING_OPTION,
 	{NULL}
 };
 
@@ -116,7 +118,7 @@ debezium_create(const DecoderSpec *spec)
 static Encoder *
 debezium_create_encoder(const EncoderSpec *spec)
 {
-	return cdc_encoder_create(spec, &debezium_shape, &debezium_without_nulls, false);
+	return cdc_encoder_create(&debezium_events, spec, &debezium_shape, &debezium_without_nulls);
 }
 
 const FormatRoutine debezium_json_format = {

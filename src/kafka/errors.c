@@ -75,6 +75,9 @@ kafka_raise_refused(KafkaClient *client, rd_kafka_resp_err_t err, const char *te
 	const char *server_name = client->server_name;
 	const char *hint;
 
+	/* it knows the topics */
+	if (err == RD_KAFKA_RESP_ERR__FATAL && client->handle && client->handle->key.producer)
+		kafka_producer_raise_cause((KafkaProducer *) client);
 	if (err == RD_KAFKA_RESP_ERR__FATAL && client->handle && client->handle->fatal != RD_KAFKA_RESP_ERR_NO_ERROR)
 		kafka_raise_write(client, client->handle->fatal, NULL, -1, 0, text);
 	if (err == RD_KAFKA_RESP_ERR__FATAL)
@@ -252,7 +255,8 @@ kafka_raise_write(KafkaClient *client, rd_kafka_resp_err_t err, const char *topi
 		case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-					 errmsg("Kafka server \"%s\" denies writing to topic \"%s\"", server, topic ? topic : ""),
+					 topic ? errmsg("Kafka server \"%s\" denies writing to topic \"%s\"", server, topic) :
+					 errmsg("Kafka server \"%s\" denies writing to a topic", server),
 					 errdetail("%s", place(topic, partition, -1, text)),
 					 errhint("The Kafka user needs the operations Describe and Write on the topic.")));
 			break;
@@ -260,9 +264,10 @@ kafka_raise_write(KafkaClient *client, rd_kafka_resp_err_t err, const char *topi
 		case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
 			ereport(ERROR,
 					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-					 errmsg("Kafka server \"%s\" denies idempotent writing", server),
+					 topic ? errmsg("Kafka server \"%s\" denies writing to topic \"%s\"", server, topic) :
+					 errmsg("Kafka server \"%s\" denies writing", server),
 					 errdetail("%s", place(topic, partition, -1, text)),
-					 errhint("Brokers before Kafka 2.8 want the operation IdempotentWrite on the cluster; later ones are content with Write on some topic.")));
+					 errhint("The Kafka user needs the operations Describe and Write on the topic, and with brokers before Kafka 2.8 IdempotentWrite on the cluster.")));
 			break;
 
 		case RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED:

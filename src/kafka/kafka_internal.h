@@ -47,6 +47,7 @@ typedef struct KafkaTopic
 	int			partitions;		/* 0: not known */
 	int64		known_until;	/* kafka_now_ms(): ask again then */
 	int32		sticky;			/* partition of messages without key, -1: none yet */
+	bool		used;			/* written to since the producer, or its transaction, began */
 	int			nwritten;		/* length of written: never shrinks */
 	int64	   *written;		/* by partition: last acknowledged offset, or -1 */
 } KafkaTopic;
@@ -230,6 +231,7 @@ extern void kafka_check_partitions(KafkaConsumer *consumer, int n, const KafkaRa
 /* producer.c */
 extern void kafka_topics_free(KafkaTopic *topics);
 extern void kafka_topic_forget_written(KafkaTopic *topic);
+extern void kafka_producer_raise_cause(KafkaProducer *producer);
 
 /* properties.c */
 extern rd_kafka_conf_t *kafka_consumer_conf(const KafkaConfig *config, int queue_kb);

@@ -11,6 +11,7 @@
 
 #include "common/hashfn.h"
 #include "kafka/kafka_internal.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/latch.h"
@@ -57,6 +58,7 @@ kafka_producer_acquire(const KafkaConfig *config, const KafkaProducerSettings *s
 	for (KafkaTopic *topic = producer->client.handle->topics; topic; topic = topic->next)
 	{
 		topic->sticky = -1;
+		topic->used = false;
 		kafka_topic_forget_written(topic);
 	}
 	return producer;
@@ -324,19 +326,74 @@ raise_not_acknowledged(KafkaProducer *producer, const KafkaTopic *topic, int32 p
 			 errhint("Some of them may have arrived.  Check that the brokers that lead the topic's partitions run and can be reached from here.")));
 }
 
+/*
+ * A client or a transaction that has failed throws its messages out, whose reports say
+ * no more than that.  The library knows why; NO_ERROR if it does not.
+ */
+static rd_kafka_resp_err_t
+cause_of_failure(KafkaHandle *handle, char *text, Size size)
+{
+	rd_kafka_resp_err_t err = rd_kafka_fatal_error(handle->rk, text, size);
+	rd_kafka_error_t *error;
+
+	if (err != RD_KAFKA_RESP_ERR_NO_ERROR || !handle->in_transaction)
+		return err;
+	/* nothing can begin while one is open, and of one that must be aborted it tells the cause */
+	error = rd_kafka_begin_transaction(handle->rk);
+	if (error == NULL)
+		return err;
+	if (rd_kafka_error_txn_requires_abort(error))
+	{
+		err = rd_kafka_error_code(error);
+		strlcpy(text, rd_kafka_error_string(error), size);
+	}
+	rd_kafka_error_destroy(error);
+	return err;
+}
+
+/*
+ * Raise why the client or its transaction has failed, if it has.  The library does not
+ * say which topic it was, so that more than one in the transaction are all named.
+ */
+void
+kafka_producer_raise_cause(KafkaProducer *producer)
+{
+	char		text[KAFKA_ERROR_TEXT];
+	rd_kafka_resp_err_t err = cause_of_failure(producer->client.handle, text, sizeof(text));
+	StringInfoData names;
+	const char *name = NULL;
+	int			n = 0;
+
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
+		return;
+	initStringInfo(&names);
+	for (const KafkaTopic *topic = producer->client.handle->topics; topic; topic = topic->next)
+	{
+		if (!topic->used)
+			continue;
+		appendStringInfo(&names, "%s\"%s\"", n++ > 0 ? ", " : "", topic->name);
+		name = topic->name;
+	}
+	if (n > 1)
+		kafka_raise_write(&producer->client, err, NULL, -1, 0, psprintf(_("One of the topics %s: %s"), names.data, text));
+	kafka_raise_write(&producer->client, err, name, -1, 0, text);
+}
+
 /* Raise what the delivery reports told. */
 static void
 raise_failure(KafkaProducer *producer)
 {
 	KafkaFailure *failure = &producer->failure;
+	KafkaHandle *handle = producer->client.handle;
 	const char *topic = failure->topic ? failure->topic->name : NULL;
 	char	   *text;
 
 	producer->client.busy = true;
 	/* a client that has failed for good drops its messages: say why */
-	if (producer->client.handle->refused)
-		kafka_raise_refused(&producer->client, producer->client.handle->refused,
-							producer->client.handle->refused_text);
+	if (handle->refused)
+		kafka_raise_refused(&producer->client, handle->refused, handle->refused_text);
+	if (failure->err == RD_KAFKA_RESP_ERR__PURGE_QUEUE || failure->err == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
+		kafka_producer_raise_cause(producer);
 	if (failure->err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT || kafka_error_passes(failure->err))
 		raise_not_acknowledged(producer, failure->topic, failure->partition, failure->count,
 							   producer->message_timeout_ms);
@@ -446,9 +503,13 @@ kafka_produce(KafkaProducer *producer, const KafkaOutRecord *record)
 		kafka_drain_events(client);
 		if (client->handle->refused)
 			kafka_raise_refused(client, client->handle->refused, client->handle->refused_text);
+		/* it takes nothing more when something has failed before */
+		if (err == RD_KAFKA_RESP_ERR__STATE || err == RD_KAFKA_RESP_ERR__FATAL)
+			kafka_producer_raise_cause(producer);
 		kafka_raise_write(client, err, topic->name, partition, record->key_len + record->value_len, NULL);
 	}
 	producer->headers = NULL;
+	topic->used = true;
 	producer->produced++;
 	if (producer->wait_for_acks)
 		producer->outstanding++;

@@ -176,6 +176,8 @@ kafka_transaction_begin(KafkaProducer *producer, long timeout_ms)
 		kafka_raise_write(client, err, NULL, -1, 0, text);
 	}
 	handle->in_transaction = true;
+	for (KafkaTopic *topic = handle->topics; topic; topic = topic->next)
+		topic->used = false;
 	client->busy = false;
 }
 

@@ -306,7 +306,7 @@ ends_of_bookmark(const MaintainedTable *table, const char *bookmark, TimestampTz
 		if (strcmp(entries[i].topic, BOOKMARK_OUTBOX) != 0)
 			continue;
 		outbox = true;
-		if (!outbox_wait_sent(entries[i].partition, entries[i].next_offset - 1, topic->serverid, until))
+		if (!outbox_wait_sent(entries[i].partition, entries[i].next_offset - 1, topic->serverid, topic->topic, until))
 			return NULL;
 	}
 	if (outbox)

@@ -44,11 +44,12 @@ extern void outbox_write_end(OutboxWriter *writer);
 extern int32 outbox_written_stream(const OutboxWriter *writer, int target, int64 *seq);
 
 /*
- * Wait until a stream is sent up to a number; true at once if it is of another
- * server, false if there is no such stream.  ERROR 55000 when it has stopped or
- * nobody sends it, 57014 after the timeout.
+ * Wait until a stream is sent up to a number, and readers of committed messages see
+ * what went to the topic; true at once if it is of another server, false if there
+ * is no such stream.  ERROR 55000 when it has stopped or nobody sends it, 57014
+ * after the timeout.
  */
-extern bool outbox_wait_sent(int32 stream, int64 seq, Oid serverid, TimestampTz until);
+extern bool outbox_wait_sent(int32 stream, int64 seq, Oid serverid, const char *topic, TimestampTz until);
 
 /* Main function of the process that sends a stream; does not return. */
 extern void outbox_sender_main(int32 stream) pg_attribute_noreturn();

@@ -51,7 +51,8 @@ enum
 	OS_ERROR_SQLSTATE,
 	OS_ERROR_MESSAGE,
 	OS_ERROR_AT,
-	OS_NATTS = OS_ERROR_AT
+	OS_UNREADABLE,
+	OS_NATTS = OS_UNREADABLE
 };
 
 /* Columns of outbox_counter */
@@ -232,6 +233,8 @@ stream_from_tuple(Relation rel, HeapTuple tuple)
 	if (!isnull[OS_ERROR_MESSAGE - 1])
 		stream->error = TextDatumGetCString(values[OS_ERROR_MESSAGE - 1]);
 	stream->error_at = time_or_zero(values[OS_ERROR_AT - 1], isnull[OS_ERROR_AT - 1]);
+	if (!isnull[OS_UNREADABLE - 1])
+		stream->unreadable = TextDatumGetCString(values[OS_UNREADABLE - 1]);
 
 	if (stream->foreign_copy)
 		find_by_names(stream);
@@ -343,6 +346,9 @@ stream_values(const OutboxStream *stream, Datum *values, bool *isnull)
 		values[OS_ERROR_MESSAGE - 1] = CStringGetTextDatum(stream->error);
 	values[OS_ERROR_AT - 1] = TimestampTzGetDatum(stream->error_at);
 	isnull[OS_ERROR_AT - 1] = stream->error_at == 0;
+	isnull[OS_UNREADABLE - 1] = stream->unreadable == NULL;
+	if (stream->unreadable != NULL)
+		values[OS_UNREADABLE - 1] = CStringGetTextDatum(stream->unreadable);
 }
 
 void
@@ -428,6 +434,7 @@ outbox_stream_adopt(OutboxStream *stream)
 	stream->foreign_copy = false;
 	stream->stored_serverid = stream->serverid;
 	stream->copied_seq = 0;
+	stream->unreadable = NULL;	/* the original's, perhaps of another Kafka */
 }
 
 static void

@@ -40,6 +40,8 @@ typedef struct OutboxStream
 	int			error_code;
 	char	   *error;
 	TimestampTz error_at;
+	char	   *unreadable;		/* a bookmark of what was sent, and could not be read
+								 * yet (outbox_readable.h); NULL: nothing */
 
 	/* the writers' */
 	int64		last_seq;

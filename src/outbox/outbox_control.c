@@ -19,6 +19,7 @@
 #include "materialize/worker.h"
 #include "miscadmin.h"
 #include "outbox/outbox_catalog.h"
+#include "outbox/outbox_readable.h"
 #include "outbox/outbox_send.h"
 #include "outbox/outbox_shared.h"
 #include "outbox/outbox_tables.h"
@@ -167,9 +168,7 @@ flush_stream(OutboxStream *stream)
 	int64		before = stream->removed_rows;
 
 	raise_stopped(stream);
-	if (stream->written_rows <= stream->removed_rows)
-		return 0;
-	if (take_or_wait(stream))
+	if (stream->written_rows > stream->removed_rows && take_or_wait(stream))
 	{
 		sender = outbox_sender_create(stream->id, false);
 		while (flush_step(sender))
@@ -178,7 +177,10 @@ flush_stream(OutboxStream *stream)
 		outbox_sender_close(sender);
 	}
 	now = outbox_stream_get(stream->id);
-	return now != NULL ? now->removed_rows - before : 0;
+	if (now == NULL)
+		return 0;
+	outbox_wait_readable(now, NULL, 0);
+	return now->removed_rows - before;
 }
 
 Datum
@@ -197,7 +199,7 @@ upsert_kafka_flush_outbox(PG_FUNCTION_ARGS)
 /* --- waiting for a bookmark --------------------------------------------------------- */
 
 bool
-outbox_wait_sent(int32 id, int64 seq, Oid serverid, TimestampTz until)
+outbox_wait_sent(int32 id, int64 seq, Oid serverid, const char *topic, TimestampTz until)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka outbox wait",
 												  ALLOCSET_SMALL_SIZES);
@@ -213,8 +215,14 @@ outbox_wait_sent(int32 id, int64 seq, Oid serverid, TimestampTz until)
 		stream = outbox_stream_get(id);
 		PopActiveSnapshot();
 		found = stream != NULL && stream->last_seq >= seq;
-		if (!found || stream->serverid != serverid || stream->last_sent >= seq)
+		if (!found || stream->serverid != serverid)
 			break;
+		if (stream->last_sent >= seq)
+		{
+			/* perhaps for more than that: what came later is not told apart */
+			outbox_wait_readable(stream, topic, until);
+			break;
+		}
 		if (!RecoveryInProgress())
 		{
 			raise_stopped(stream);

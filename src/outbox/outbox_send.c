@@ -16,22 +16,28 @@
 #include "access/xlog_internal.h"
 #include "common/hashfn.h"
 #include "fdw/options.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "outbox/outbox_readable.h"
 #include "outbox/outbox_send.h"
 #include "outbox/outbox_tables.h"
 #include "pgstat.h"
+#include "storage/latch.h"
 #include "upsert_kafka.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
+#include "utils/wait_event.h"
 
 #define CALL_TIMEOUT_MS		20000	/* the last transaction of the id may have to time out */
 #define TRANSACTION_MS		15000	/* what readers wait for at most if we are killed .. */
 #define TRANSACTION_MAX_MS	600000	/* .. and for a transaction too large for it (brokers: 15 min) */
 #define MESSAGE_MARGIN_MS	3000
 #define SEARCH_PATIENCE		5	/* a search for the refused message waits for each */
+#define MARKER_MS			200 /* a commit's marker is in the log by then, or something is in its way */
+#define MARKER_POLL_MS		20
 
 /*
  * Brokers forget the offsets of a group that nobody uses, after a week by default.
@@ -176,7 +182,7 @@ stop_at(OutboxSender *sender, int64 seq, int code, const char *text)
 
 	state->stopped_seq = seq;
 	state->error_code = code;
-	state->error = pnstrdup(text, 1000);
+	state->error = pnstrdup(text, pg_mbcliplen(text, strlen(text), 1000));
 	state->error_at = GetCurrentTimestamp();
 	outbox_stream_update(state, false);
 	ereport(sender->own_transactions ? LOG : WARNING,
@@ -198,6 +204,120 @@ first_waiting(const OutboxSender *sender, OutboxMessage *message)
 	return found;
 }
 
+/* --- what readers see ------------------------------------------------------------ */
+
+static void
+set_unreadable(OutboxSender *sender, const char *text)
+{
+	char	   *copy = text != NULL ? MemoryContextStrdup(sender->open_context, text) : NULL;
+
+	if (sender->state->unreadable != NULL)
+		pfree(sender->state->unreadable);
+	sender->state->unreadable = copy;
+}
+
+static List *
+topics_between(const OutboxSender *sender, int64 first, int64 last)
+{
+	MemoryContext outer = CurrentMemoryContext;
+	MemoryContext context = AllocSetContextCreate(outer, "upsert_kafka outbox topics", ALLOCSET_DEFAULT_SIZES);
+	OutboxScan *scan = outbox_scan_begin(sender->stream, first, last);
+	OutboxMessage message;
+	List	   *topics = NIL;
+
+	MemoryContextSwitchTo(context);
+	while (outbox_scan_next(scan, &message))
+	{
+		ListCell   *lc;
+		bool		known = false;
+
+		CHECK_FOR_INTERRUPTS();
+		foreach(lc, topics)
+			known = known || strcmp(lfirst(lc), message.out.topic) == 0;
+		if (!known)
+		{
+			MemoryContextSwitchTo(outer);
+			topics = lappend(topics, pstrdup(message.out.topic));
+			MemoryContextSwitchTo(context);
+		}
+		MemoryContextReset(context);
+	}
+	MemoryContextSwitchTo(outer);
+	outbox_scan_end(scan);
+	MemoryContextDelete(context);
+	return topics;
+}
+
+/*
+ * At the opening: what an earlier sender has left, and what was sent and is found out only
+ * now, whose offsets nobody knows: then it is all that its topics hold.
+ */
+static void
+look_at_opening(OutboxSender *sender, int64 stored)
+{
+	OutboxStream *state = sender->state;
+	KafkaConfig *config;
+	char	   *text = state->unreadable;
+
+	if (text == NULL && stored <= state->last_sent)
+		return;
+	config = sender_config(state);
+	if (text != NULL)
+		text = outbox_unreadable_forget(config, text);
+	if (stored > state->last_sent)
+		text = outbox_unreadable_add_topics(text, config, topics_between(sender, state->last_sent + 1, stored));
+	set_unreadable(sender, outbox_unreadable_look(sender->consumer, text, true));
+}
+
+/*
+ * After a commit: wait until readers of committed messages see them.  That is when the
+ * commit's markers are in the log, some milliseconds later.  Where a transaction of
+ * another producer is in front of them it can take a quarter of an hour, which must not
+ * stop the outbox: that they cannot be read yet is noted, and waited for by whoever
+ * wants to read them.
+ */
+static void
+wait_readable(OutboxSender *sender, int n, const KafkaWritten *written)
+{
+	bool		blocked = sender->state->unreadable != NULL;
+	char	   *text = outbox_unreadable_add(sender->state->unreadable, n, written);
+	TimestampTz begun = GetCurrentTimestamp();
+	long		poll = 1;
+
+	while ((text = outbox_unreadable_look(sender->consumer, text, blocked)) != NULL && !blocked &&
+		   !TimestampDifferenceExceeds(begun, GetCurrentTimestamp(), MARKER_MS))
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, poll, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		poll = Min(poll * 2, MARKER_POLL_MS);
+	}
+	set_unreadable(sender, text);
+}
+
+/* Nothing is to be sent: has what could not be read become readable? */
+static OutboxResult
+idle(OutboxSender *sender)
+{
+	char	   *before = sender->state->unreadable;
+
+	if (before != NULL)
+	{
+		char	   *text = outbox_unreadable_look(sender->consumer, before, true);
+
+		if (text == NULL || strcmp(text, before) != 0)
+		{
+			set_unreadable(sender, text);
+			begin(sender);
+			outbox_stream_update(sender->state, false);
+			end(sender, false);
+		}
+	}
+	return OUTBOX_IDLE;
+}
+
+/* --- opening and closing ----------------------------------------------------------- */
+
 /*
  * Bring what PostgreSQL knows up to what Kafka has.  False when that cannot be found
  * out, and the stream has been stopped.
@@ -210,6 +330,7 @@ settle(OutboxSender *sender)
 	bool		settled = true;
 
 	begin(sender);
+	look_at_opening(sender, stored);
 	if (stored > state->last_sent)
 	{
 		int64		rows = 0;
@@ -401,6 +522,8 @@ outbox_send(OutboxSender *sender)
 {
 	OutboxStream *state;
 	KafkaWritten offset;
+	KafkaWritten *written;
+	int			nwritten;
 	int64		last;
 	int64		rows = 0;
 	int64		bytes = 0;
@@ -429,14 +552,14 @@ outbox_send(OutboxSender *sender)
 		}
 	}
 	if (!begin_sending(sender))
-		return OUTBOX_IDLE;
+		return idle(sender);
 
 	state = sender->state;
 	begin(sender);
 	last = produce_batch(sender);
 	end(sender, false);
 	if (last == 0)
-		return OUTBOX_IDLE;
+		return idle(sender);
 	make_durable();
 
 	offset.topic = state->carrier;
@@ -444,8 +567,12 @@ outbox_send(OutboxSender *sender)
 	offset.offset = last + 1;
 	kafka_transaction_commit(sender->producer, state->group, 1, &offset, transaction_ms(sender));
 
+	nwritten = kafka_producer_written(sender->producer, &written);
+
 	begin(sender);
 	outbox_remove(state->id, state->last_sent + 1, last, &rows, &bytes);
+	/* last, since the markers are on their way meanwhile */
+	wait_readable(sender, nwritten, written);
 	state->removed_rows += rows;
 	state->removed_bytes += bytes;
 	state->last_sent = last;

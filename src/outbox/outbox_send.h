@@ -40,7 +40,8 @@ typedef struct OutboxSender
 extern OutboxSender *outbox_sender_create(int32 stream, bool own_transactions);
 
 /*
- * Send the next messages: whole PostgreSQL transactions in one Kafka transaction.
+ * Send the next messages: whole PostgreSQL transactions in one Kafka transaction, and
+ * wait a moment until they can be read (else outbox_readable.h).
  * Opens the connection first if need be.  Raises; after an error the caller ends
  * the (sub)transaction and calls outbox_sender_failed().
  */

@@ -25,6 +25,7 @@
 #include "utils/wait_event.h"
 
 #define IDLE_MS			10000	/* without anything to send, until it ends */
+#define LOOK_MS			500		/* while another producer's transaction hides what was sent */
 #define TURN_MS			10000	/* of a stream, where others wait for a process */
 #define RETRY_FIRST_MS	1000	/* doubled with each failure .. */
 #define RETRY_MAX_MS	60000	/* .. up to this */
@@ -222,7 +223,8 @@ outbox_sender_main(int32 stream)
 					worker_leave(OUTCOME_LEFT);
 				}
 				pgstat_report_activity(STATE_IDLE, psprintf("waiting for messages to server \"%s\"", name));
-				wait_a_while(IDLE_MS - TimestampDifferenceMilliseconds(idle_since, now) + 1);
+				wait_a_while(Min(IDLE_MS - TimestampDifferenceMilliseconds(idle_since, now) + 1,
+								 sender->state->unreadable != NULL ? LOOK_MS : IDLE_MS));
 				break;
 			case OUTBOX_BUSY:
 				wait_a_while(200);
