@@ -129,6 +129,9 @@ SELECT refused($$topic 'a,b'$$);
 SELECT refused($$topic_pattern ''$$);
 SELECT refused($$topic_pattern 'a('$$);
 SELECT refused($$topic_pattern '***=a'$$);
+SELECT refused($$topic 'a', "scan.topic-partition-discovery.interval" '5min'$$);
+SELECT refused($$topic 'a', scan_topic_partition_discovery_interval '-1'$$);
+SELECT refused($$topic 'a', scan_topic_partition_discovery_interval 'often'$$);
 -- an offset says something about one topic
 SELECT refused($$topic 'a;b', scan_startup_mode 'specific-offsets', scan_startup_specific_offsets 'partition:0,offset:1'$$);
 SELECT refused($$topic_pattern 'a', scan_bounded_mode 'specific-offsets', scan_bounded_specific_offsets 'partition:0,offset:1'$$);

@@ -185,6 +185,25 @@ new_topic('late', 1);
 write_some('late', 5);
 is(sql("SELECT upsert_kafka.wait_for('list', '70 s')"), 't', 'it is found when it comes');
 
+# === looking for new topics can be put off ===
+sql(qq{
+	CREATE FOREIGN TABLE seldom (id int OPTIONS (key 'true'), v text, topic text OPTIONS (metadata 'topic'))
+		SERVER kafka OPTIONS (connector 'upsert-kafka', topic_pattern '${prefix}_(one|seldom[abc])', key_format 'json', value_format 'json', "scan.topic-partition-discovery.interval" '0');
+	SELECT upsert_kafka.materialize('seldom', target => 'sel');
+	SELECT upsert_kafka.wait_for('sel');
+});
+# what begins to read looks, whatever the option says: another worker may take the table over meanwhile
+foreach my $name (qw(seldoma seldomb seldomc))
+{
+	new_topic($name, 1);
+	write_some($name, 5);
+	($rc, $out, $err) = $node->psql('postgres', "SELECT upsert_kafka.wait_for('sel', '12 s')");
+	last if $err ne '';
+}
+like($err, qr/topic "${prefix}_seldom[abc]": position 0, end 5, 5 to go/, 'nothing is looked for with 0');
+sql("ALTER FOREIGN TABLE seldom OPTIONS (SET \"scan.topic-partition-discovery.interval\" '6s')");
+is(sql("SELECT upsert_kafka.wait_for('sel', '60 s')"), 't', 'and found when it is');
+
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC/, 'no assertion failed');
 $node->stop;
 foreach my $name (keys %partitions)

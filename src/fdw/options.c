@@ -50,6 +50,7 @@ typedef enum OptionKeyword
 	OPT_SCAN_STARTUP_MODE,
 	OPT_SCAN_STARTUP_SPECIFIC_OFFSETS,
 	OPT_SCAN_STARTUP_TIMESTAMP_MILLIS,
+	OPT_SCAN_TOPIC_PARTITION_DISCOVERY_INTERVAL,
 	OPT_SINK_BUFFER_FLUSH_INTERVAL,
 	OPT_SINK_BUFFER_FLUSH_MAX_ROWS,
 	OPT_TIME_ZONE,
@@ -93,6 +94,7 @@ static const OptionDef option_defs[] = {
 	{"scan_startup_mode", ForeignTableRelationId, OPT_SCAN_STARTUP_MODE},
 	{"scan_startup_specific_offsets", ForeignTableRelationId, OPT_SCAN_STARTUP_SPECIFIC_OFFSETS},
 	{"scan_startup_timestamp_millis", ForeignTableRelationId, OPT_SCAN_STARTUP_TIMESTAMP_MILLIS},
+	{"scan_topic_partition_discovery_interval", ForeignTableRelationId, OPT_SCAN_TOPIC_PARTITION_DISCOVERY_INTERVAL},
 	{"sink_buffer_flush_interval", ForeignTableRelationId, OPT_SINK_BUFFER_FLUSH_INTERVAL},
 	{"sink_buffer_flush_max_rows", ForeignTableRelationId, OPT_SINK_BUFFER_FLUSH_MAX_ROWS},
 	{"sink_delivery_guarantee", ForeignTableRelationId, OPT_DELIVERY_GUARANTEE},
@@ -484,6 +486,18 @@ parse_window_option(const char *name, const char *value, int unit)
 	return result;
 }
 
+/* As in Flink nothing is looked for with 0 or less. */
+static int
+parse_discovery_option(const char *name, const char *value)
+{
+	int			result;
+	const char *hint = NULL;
+
+	if (!parse_int(value, &result, GUC_UNIT_MS, &hint))
+		option_bad_value(name, value, _("The value is a time such as \"5min\" or \"30s\"; without a unit it is in milliseconds."));
+	return result > 0 ? result : -1;
+}
+
 static const char *
 parse_time_zone_option(const char *name, const char *value)
 {
@@ -716,6 +730,9 @@ table_options_parse(List *options, TopicTable *table)
 				break;
 			case OPT_SCAN_STARTUP_TIMESTAMP_MILLIS:
 				table->startup_timestamp = parse_millis_option(name, value);
+				break;
+			case OPT_SCAN_TOPIC_PARTITION_DISCOVERY_INTERVAL:
+				table->discovery_ms = parse_discovery_option(name, value);
 				break;
 			case OPT_SINK_BUFFER_FLUSH_INTERVAL:
 				table->window_ms = parse_window_option(name, value, GUC_UNIT_MS);

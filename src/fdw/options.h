@@ -96,6 +96,8 @@ typedef struct TopicTable
 	int			ntopics;		/* 0: there is a pattern */
 	const char **topics;
 	const char *topic_pattern;	/* NULL: there is a list */
+	int			discovery_ms;	/* between looks for new topics and partitions; 0: whenever
+								 * a worker looks at the topics, -1: never */
 
 	const FormatRoutine *key_format;	/* NULL: no key columns */
 	List	   *key_options;	/* DefElems, prefix stripped */

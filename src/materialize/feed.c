@@ -47,6 +47,7 @@ struct Feed
 	int			nranges;
 	KafkaRange *ranges;			/* of the sources that are read */
 	int64	   *ends;			/* by source, at the last look; -1: not read */
+	TimestampTz discovered_at;	/* the last look for new sources */
 
 	int			max_records;
 	int			nrecords;
@@ -313,6 +314,7 @@ start_reading(Feed *feed)
 		if (feed->reading != NULL)
 			MemoryContextDelete(feed->reading);
 		feed->reading = context;
+		feed->discovered_at = GetCurrentTimestamp();
 		note_look(feed);
 	}
 	return reading;
@@ -640,6 +642,19 @@ feed_stats(Feed *feed)
 	return &feed->stats;
 }
 
+/* Is it time to look for new topics and partitions, by the table's option? */
+static bool
+discovery_is_due(Feed *feed)
+{
+	int			ms = feed->source.topic->discovery_ms;
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (ms < 0 || !TimestampDifferenceExceeds(feed->discovered_at, now, ms))
+		return false;
+	feed->discovered_at = now;
+	return true;
+}
+
 /* Have topics or partitions come or gone since the reading began? */
 static bool
 sources_changed(const Feed *feed, KafkaConsumer *consumer)
@@ -677,7 +692,7 @@ feed_check_topic(Feed *feed)
 	 */
 	consumer = kafka_consumer_acquire(kafka_config_get(feed->source.topic->serverid, feed->source.table->owner),
 									  0, CurrentMemoryContext);
-	if (sources_changed(feed, consumer))
+	if (discovery_is_due(feed) && sources_changed(feed, consumer))
 		result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	else
 	{
