@@ -87,7 +87,8 @@ CREATE TABLE maintained_table (
 	error_offset bigint,
 	system_identifier bigint NOT NULL,	-- of the cluster that may act on this row (decision 16)
 	database_oid oid NOT NULL,
-	created_at timestamptz NOT NULL DEFAULT now()
+	created_at timestamptz NOT NULL DEFAULT now(),
+	missing_values bigint NOT NULL DEFAULT 0	-- that messages left out and no earlier one has told (src/materialize/apply_before.c)
 );
 COMMENT ON TABLE maintained_table IS 'registrations of maintained tables; see the view tables';
 SELECT pg_catalog.pg_extension_config_dump('maintained_table', '');
@@ -295,6 +296,7 @@ SELECT t.target,
 	w.messages,
 	(SELECT pg_catalog.count(*) FROM upsert_kafka.message_error e
 	 WHERE e.target = t.target AND e.superseded_offset IS NULL) AS errors,
+	t.missing_values,
 	w.memory,
 	w.pid AS worker,
 	w.last_error,

@@ -44,6 +44,16 @@ DROP FOREIGN TABLE avro_vague;
 -- numbers that don't fit
 CREATE FOREIGN TABLE avro_small (v smallint) SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro');
 SELECT * FROM upsert_kafka.decode(NULL::avro_small, NULL, '\x0280f104');
+-- times at the ends: 64 bits of microseconds since 1970 end before PostgreSQL's last year, and hold more than its first
+CREATE FOREIGN TABLE avro_times (t timestamp) SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro');
+SELECT d.t FROM upsert_kafka.encode(ROW('294246-12-31 23:59:59.999999')::avro_times) e, upsert_kafka.decode(NULL::avro_times, NULL, e.value) d;
+SELECT upsert_kafka.encode(ROW('294276-12-31 23:59:59')::avro_times);
+SELECT upsert_kafka.encode(ROW('infinity')::avro_times);
+CREATE FOREIGN TABLE avro_time_text (t text)
+  SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro', value_avro_schema
+  '{"type": "record", "name": "R", "fields": [{"name": "t", "type": {"type": "long", "logicalType": "timestamp-micros"}}]}');
+SELECT * FROM upsert_kafka.decode(NULL::avro_times, NULL, '\x02ffffffffffffffffff01');
+SELECT * FROM upsert_kafka.decode(NULL::avro_time_text, NULL, '\xffffffffffffffffff01');
 
 -- === a given schema: fields are found by name ===
 -- order, nullability, fields that the table doesn't have, columns that the schema doesn't have
@@ -65,7 +75,7 @@ SELECT upsert_kafka.encode(ROW(1, 'b', 2)::avro_given);
 CREATE FOREIGN TABLE avro_bad (a int) SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro', value_avro_schema '{"type": "record"}');
 ALTER FOREIGN TABLE avro_bad OPTIONS (SET value_avro_schema '{"type": "array", "items": "nonsense"}');
 ALTER FOREIGN TABLE avro_bad OPTIONS (SET value_avro_schema '{');
-ALTER FOREIGN TABLE avro_bad OPTIONS (ADD value_avro_encoding 'json');
+ALTER FOREIGN TABLE avro_bad OPTIONS (ADD value_avro_encoding 'xml');
 ALTER FOREIGN TABLE avro_bad OPTIONS (ADD value_avro_schem 'x');
 DROP FOREIGN TABLE avro_bad;
 
@@ -89,9 +99,12 @@ SELECT un FROM unnest(ARRAY['0254', '04046f6b', '0602', '0802027802000000000000f
 -- symbols and branches that there are not
 SELECT * FROM upsert_kafka.decode(NULL::avro_kinds, NULL, '\x04');
 SELECT * FROM upsert_kafka.decode(NULL::avro_kinds, NULL, decode(:'head' || '0a', 'hex'));
--- what is written is what was read; but a duration is not written from an interval
-SELECT encode(e.value, 'hex') = :'head' || '00' || :'tail' AS same
+-- what is written is what was read, but for the nanosecond that a timestamp lost
+SELECT replace(encode(e.value, 'hex'), 'cf0f', '01') = :'head' || '00' || :'tail' AS same
   FROM upsert_kafka.decode(NULL::avro_kinds, NULL, decode(:'head' || '00' || :'tail', 'hex')) back, upsert_kafka.encode(back) e;
+-- a duration has no sign, and four bytes each
+SELECT upsert_kafka.encode(jsonb_populate_record(NULL::avro_kinds, '{"e": "RED", "f": "\\x010203", "u": "00010203-0405-0607-0809-0a0b0c0d0e0f", "du": "-1 s"}'));
+SELECT upsert_kafka.encode(jsonb_populate_record(NULL::avro_kinds, '{"e": "RED", "f": "\\x010203", "u": "00010203-0405-0607-0809-0a0b0c0d0e0f", "du": "2000 h"}'));
 DROP FOREIGN TABLE avro_kinds;
 CREATE FOREIGN TABLE avro_kinds (e text, f bytea, u uuid, dec numeric) SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro', value_avro_schema
   '{"type": "record", "name": "K", "fields": [
@@ -102,6 +115,33 @@ SELECT upsert_kafka.encode(ROW('BLUE', '\x010203', '00010203-0405-0607-0809-0a0b
 SELECT upsert_kafka.encode(ROW('RED', '\x01', '00010203-0405-0607-0809-0a0b0c0d0e0f', 1)::avro_kinds);
 SELECT upsert_kafka.encode(ROW('RED', '\x010203', '00010203-0405-0607-0809-0a0b0c0d0e0f', 1.005)::avro_kinds);
 SELECT upsert_kafka.encode(ROW('RED', '\x010203', '00010203-0405-0607-0809-0a0b0c0d0e0f', 100)::avro_kinds);
+
+-- === encoding json: unions name their branch, bytes are characters, all fields are there ===
+CREATE FOREIGN TABLE avro_text (id int, v text, b bytea, at timestamp(3), a int[], j jsonb, f float8, e text, r jsonb) SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro', value_avro_encoding 'json', value_avro_schema
+  '{"type": "record", "name": "T", "namespace": "com.acme", "fields": [{"name": "id", "type": "int"}, {"name": "v", "type": ["null", "string"]}, {"name": "b", "type": ["null", "bytes"]},
+    {"name": "at", "type": ["null", {"type": "long", "logicalType": "local-timestamp-millis"}]}, {"name": "a", "type": {"type": "array", "items": ["null", "int"]}}, {"name": "j", "type": {"type": "map", "values": "string"}},
+    {"name": "f", "type": "double"}, {"name": "e", "type": ["null", {"type": "enum", "name": "E", "symbols": ["X", "Y"]}]}, {"name": "r", "type": ["null", {"type": "record", "name": "In", "fields": [{"name": "next", "type": ["null", "T"]}]}]}]}');
+SELECT convert_from(value, 'UTF8') FROM upsert_kafka.encode(ROW(1, E'a"\n\U0001F600', '\x00c3a9', '2024-03-01 12:34:56.789', '{1,NULL}', '{"k": "v"}', 'NaN', 'Y', '{"next": null}')::avro_text);
+SELECT d.* FROM upsert_kafka.encode(ROW(1, E'a"\n\U0001F600', '\x00c3a9', '2024-03-01 12:34:56.789', '{1,NULL}', '{"k": "v"}', 'NaN', 'Y', '{"next": null}')::avro_text) e, upsert_kafka.decode(NULL::avro_text, NULL, e.value) d;
+CREATE FUNCTION avro_text(v text) RETURNS SETOF avro_text LANGUAGE sql AS $$
+  SELECT d.* FROM upsert_kafka.decode(NULL::avro_text, NULL, convert_to(replace('{"id": 1, "v": null, "b": null, "at": null, "a": [], "j": {}, "f": 1, "e": null, "r": null, "unknown": [1]}', split_part(v, ' ~ ', 1), split_part(v, ' ~ ', 2)), 'UTF8')) d $$;
+-- in any order, a field that is not in the schema, an escaped name
+SELECT * FROM avro_text('"id": 1, ~ "\u0069d": 2,');
+-- what the binary encoding could not say either, each its own error
+SELECT * FROM avro_text('"v": null ~ "v": "plain"');
+SELECT * FROM avro_text('"v": null ~ "v": {"int": 1}');
+SELECT * FROM avro_text('"v": null ~ "v": {"string": "a", "int": 1}');
+SELECT * FROM avro_text('"v": null, ~ ');
+SELECT * FROM avro_text('"id": 1 ~ "id": 2147483648');
+SELECT * FROM avro_text('"id": 1 ~ "id": 1.0');
+SELECT * FROM avro_text('"id": 1 ~ "id": null');
+SELECT * FROM avro_text('"b": null ~ "b": {"bytes": "\u0100"}');
+SELECT * FROM avro_text('"e": null ~ "e": {"com.acme.E": "Z"}');
+SELECT * FROM avro_text('"v": null ~ "v": {"string": "\u0000"}');
+SELECT * FROM avro_text('[1]} ~ [1]');
+SELECT * FROM avro_text('[1]} ~ [1]} {}');
+DROP FUNCTION avro_text(text);
+DROP FOREIGN TABLE avro_text;
 
 -- nested values to jsonb, as text, and from jsonb
 CREATE FOREIGN TABLE avro_nested (r jsonb, m jsonb, rt text, deep int[]) SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro', value_avro_schema

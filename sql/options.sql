@@ -104,6 +104,8 @@ ALTER FOREIGN TABLE opt_t OPTIONS (ADD on_error 'skip', ADD time_zone 'Europe/Be
 -- === tables: options of formats =================================================
 ALTER FOREIGN TABLE opt_t OPTIONS (ADD value_json_fail_on_missing_field 'perhaps');
 ALTER FOREIGN TABLE opt_t OPTIONS (ADD value_json_fail_on_missing 'true');
+-- Flink's places for the registry's secrets are not ours
+ALTER FOREIGN TABLE opt_t OPTIONS (ADD "value.avro-confluent.basic-auth.user-info" 'me:secret');
 ALTER FOREIGN TABLE opt_t OPTIONS (ADD "key.json.fail-on-mising-field" 'true');
 ALTER FOREIGN TABLE opt_t OPTIONS (ADD "value.csv.null-literal" 'n/a');
 ALTER FOREIGN TABLE opt_t OPTIONS (ADD value_json_empty_value 'keep');

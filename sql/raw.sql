@@ -67,6 +67,12 @@ CREATE FOREIGN TABLE raw_domain (k raw_small OPTIONS (key 'true'), v raw_code) S
 SELECT * FROM upsert_kafka.decode(NULL::raw_domain, '\x00000007', 'ABC');
 SELECT * FROM upsert_kafka.decode(NULL::raw_domain, '\x0000000a', 'ABC');
 SELECT * FROM upsert_kafka.decode(NULL::raw_domain, '\x00000007', 'abc');
+-- text in another encoding, both ways; what it has no character for is an error, not a question mark
+CREATE FOREIGN TABLE raw_latin (v text) SERVER raw_server OPTIONS (connector 'kafka', topic 'x', value_format 'raw', value_raw_charset 'ISO-8859-1');
+SELECT v = U&'caf\00E9' AS same FROM upsert_kafka.decode(NULL::raw_latin, NULL, '\x636166e9');
+SELECT value FROM upsert_kafka.encode(ROW(U&'caf\00E9')::raw_latin);
+SELECT upsert_kafka.encode(ROW(U&'\4E2D')::raw_latin);
+ALTER FOREIGN TABLE raw_latin OPTIONS (SET value_raw_charset 'UTF-16');
 -- one column is all that bytes without structure can fill
 CREATE FOREIGN TABLE raw_two (a text, b text) SERVER raw_server OPTIONS (connector 'kafka', topic 'x', value_format 'raw');
 SELECT * FROM upsert_kafka.decode(NULL::raw_two, NULL, 'a');

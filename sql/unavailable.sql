@@ -91,6 +91,12 @@ SELECT una_refresh();
 \qecho '{"id":1}|{"before":null,"after":{"id":1,"v":"__debezium_unavailable_value","n":2},"op":"u","source":{"ts_ms":21000}}'
 \o
 SELECT una_refresh();
+-- how many there were is to be seen afterwards: keys 1 and 3 have no v. A rebuild counts anew
+SELECT DISTINCT target, missing_values FROM upsert_kafka.progress ORDER BY 1;
+SELECT upsert_kafka.rebuild('una_plain');
+SELECT DISTINCT target, missing_values FROM upsert_kafka.progress WHERE target = 'una_plain'::regclass;
+SELECT upsert_kafka.refresh('una_plain') > 0 AS read;
+SELECT DISTINCT target, missing_values FROM upsert_kafka.progress WHERE target = 'una_plain'::regclass;
 -- a scan has nothing but the last message
 SELECT * FROM una_at WHERE id = 2;
 -- in arrays: the marker, or its bytes; in a map, in uuid[] by its hash

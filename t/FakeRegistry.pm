@@ -8,8 +8,8 @@ use IO::Socket::INET;
 use JSON::PP;
 use POSIX ();
 
-# schemas => {id => JSON text}, auth => what the header Authorization must be,
-# mode => 'hang' | 'redirect' | 'html' | 'busy', port => the same as before
+# schemas => {id => JSON text}, subjects => {'subject/version' => JSON text, or an answer's members}, auth => what the header Authorization must be,
+# mode => 'hang' | 'redirect' | 'html' | 'busy' | 'wordy', wrong_path => 1: 404 of something else, port => the same as before
 sub start
 {
 	my ($class, %options) = @_;
@@ -98,15 +98,17 @@ sub serve
 		elsif ($mode eq 'redirect') { answer($client, 302, '', "Location: http://127.0.0.1:9/elsewhere"); }
 		elsif ($mode eq 'html') { answer($client, 200, '<html>', 'Content-Type: text/html'); }
 		elsif ($mode eq 'busy') { answer($client, 503, '{"error_code":50301,"message":"not ready"}'); }
+		elsif ($mode eq 'wordy') { answer($client, 503, '{"error_code":50301,"message":"x' . "\xc3\xbc" x 400 . '"}'); }
 		elsif ($options->{auth} && $auth ne $options->{auth}) { answer($client, 401, '{"error_code":401,"message":"Unauthorized"}'); }
 		elsif ($path =~ m{^/schemas/ids/(\d+)$} && $options->{schemas}{$1})
 		{
 			my $schema = $options->{schemas}{$1};
 			answer($client, 200, encode_json(ref $schema ? $schema : { schema => $schema }));
 		}
-		elsif ($path =~ m{^/subjects/([^/]+)/versions/(\d+)$} && $options->{subjects}{"$1/$2"})
+		elsif ($path =~ m{^/subjects/([^/]+)/versions/(\d+|latest)$} && $options->{subjects}{"$1/$2"})
 		{
-			answer($client, 200, encode_json({ subject => $1, version => $2 + 0, id => 1, schema => $options->{subjects}{"$1/$2"} }));
+			my $schema = $options->{subjects}{"$1/$2"};
+			answer($client, 200, encode_json({ subject => $1, version => $2 eq 'latest' ? 9 : $2 + 0, id => 1, ref $schema ? %$schema : (schema => $schema) }));
 		}
 		elsif ($method eq 'POST' && $path =~ m{^/subjects/([^/]+)/versions$})
 		{
@@ -120,6 +122,7 @@ sub serve
 				answer($client, 200, encode_json({ id => $id }));
 			}
 		}
+		elsif ($options->{wrong_path}) { answer($client, 404, '<html>not found'); }
 		else { answer($client, 404, '{"error_code":40403,"message":"Schema not found"}'); }
 		close($client);
 	}

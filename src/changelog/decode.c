@@ -9,6 +9,8 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
 #include "changelog/change.h"
 #include "changelog/columns.h"
 #include "changelog/metadata.h"
@@ -18,6 +20,9 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
 
 #define ROW_CHUNK_BYTES		65536	/* room that is made at once for rows */
 #define ROW_CHUNK_MAX		1024
@@ -47,7 +52,10 @@ struct ChangeDecoder
 	Decoder    *key;			/* NULL: no key column wanted */
 	Decoder    *value;
 	ValueUse	value_use;
-	bool		has_kinds;		/* the value's format tells row kinds */
+	bool		has_kinds;		/* values tell row kinds */
+	int			natts;			/* room of a row: the table's columns, and the marker */
+	int			marker;			/* where the delete marker's text is; -1: there is none */
+	Size		marker_len;		/* of the text that means a delete */
 	bool		tell_unchanged;
 	bool		ignores_errors; /* of key or value */
 	bool		warned;			/* of a value that the messages do not hold */
@@ -93,7 +101,7 @@ static void
 next_row(ChangeDecoder *decoder)
 {
 	ChangeBatch *batch = decoder->batch;
-	int			natts = decoder->table->natts;
+	int			natts = decoder->natts;
 
 	if (batch->free_rows == 0 || batch->free_natts != natts)
 	{
@@ -215,6 +223,19 @@ emit_key(RowSink *sink, RowKind kind)
 	decoder->nrows++;
 }
 
+/* Does the field that the option delete_marker names say that the row is gone? */
+static bool
+is_marked(const ChangeDecoder *decoder)
+{
+	text	   *value;
+
+	if (decoder->marker < 0 || decoder->sink.isnull[decoder->marker])
+		return false;
+	value = DatumGetTextPP(decoder->sink.values[decoder->marker]);
+	return VARSIZE_ANY_EXHDR(value) == decoder->marker_len &&
+		memcmp(VARDATA_ANY(value), decoder->table->delete_marker_value, decoder->marker_len) == 0;
+}
+
 static void
 emit_value(RowSink *sink, RowKind kind)
 {
@@ -224,6 +245,15 @@ emit_value(RowSink *sink, RowKind kind)
 	bool	   *isnull = sink->isnull;
 
 	decoder->nrows++;
+	if (is_marked(decoder))
+		kind = ROW_DELETE;
+	else if (decoder->marker >= 0 && !table->upsert)
+	{
+		/* a value without a row deletes no row of a log, as a tombstone does not */
+		if (kind == ROW_DELETE)
+			return;
+		kind = ROW_INSERT;
+	}
 	if (table->upsert)
 		kind = kind == ROW_DELETE ? ROW_DELETE : ROW_UPSERT;
 	else if (!decoder->has_kinds)
@@ -785,7 +815,7 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 {
 	DecoderSpec spec = {0};
 	FormatColumn *fields = palloc(sizeof(FormatColumn) * Max(table->natts, 1));
-	int		   *positions = palloc0(sizeof(int) * Max(table->natts, 1));
+	int		   *positions = palloc0(sizeof(int) * (table->natts + 1));
 	const char **keys = palloc(sizeof(char *) * Max(table->nkeys, 1));
 	Decoder    *decoder;
 
@@ -797,7 +827,11 @@ create_decoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	spec.nfields = is_key ? topic_key_fields(table, fields) : topic_value_fields(table, fields);
 	spec.fields = fields;
 	for (int i = 0; i < spec.nfields; i++)
+	{
 		positions[fields[i].index] = i;
+		if (table->delete_marker && strcmp(fields[i].field, table->delete_marker) == 0)
+			positions[table->natts] = i;
+	}
 	for (int i = 0; i < ncolumns; i++)
 		columns[i].position = positions[columns[i].index];
 	pfree(positions);
@@ -821,13 +855,15 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 {
 	ChangeDecoder *decoder = palloc0(sizeof(ChangeDecoder));
 	FormatColumn *keys = palloc0(sizeof(FormatColumn) * Max(table->natts, 1));
-	FormatColumn *values = palloc0(sizeof(FormatColumn) * Max(table->natts, 1));
+	FormatColumn *values = palloc0(sizeof(FormatColumn) * (table->natts + 1));
 	int			nkeys = 0;
 	int			nvalues = 0;
 
 	decoder->table = table;
 	decoder->sink.arg = decoder;
-	decoder->has_kinds = table->value_format->changelog;
+	decoder->has_kinds = topic_table_has_kinds(table);
+	decoder->natts = table->natts;
+	decoder->marker = -1;
 	decoder->metadata = palloc0(sizeof(MetadataColumn) * Max(table->natts, 1));
 	decoder->shared = palloc(sizeof(int) * Max(table->natts, 1));
 
@@ -858,6 +894,18 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 		}
 		else
 			format_column_init(&values[nvalues++], column);
+	}
+
+	if (table->delete_marker)
+	{
+		FormatColumn *marker = &values[nvalues++];
+
+		marker->index = decoder->marker = decoder->natts++;
+		marker->field = marker->column = table->delete_marker;
+		marker->type = TEXTOID;
+		marker->typmod = -1;
+		marker->collation = DEFAULT_COLLATION_OID;
+		decoder->marker_len = strlen(table->delete_marker_value);
 	}
 
 	if (nkeys > 0)

@@ -1,16 +1,18 @@
 /*
  * import.c
- *	  IMPORT FOREIGN SCHEMA: a foreign table for each topic of the server, with
- *	  columns guessed from the last messages.
+ *	  IMPORT FOREIGN SCHEMA: a foreign table for each topic of the server, with the
+ *	  columns of its schema in the registry, or those that its last messages show.
  *
- * A Kafka has no schemas; the remote schema's name means nothing.  The proposal
- * is a start: what a sample shows is not what every message will be.
+ * A Kafka has no schemas; the remote schema's name means nothing.  What a sample shows
+ * is not what every message will be, so a guess is made only where the registry has nothing.
  */
 #include "postgres.h"
 
 #include "commands/defrem.h"
-#include "fdw/import_guess.h"
+#include "fdw/import_sample.h"
+#include "fdw/import_schema.h"
 #include "fdw/option_list.h"
+#include "fdw/options.h"
 #include "fdw/topic_fdw.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -20,7 +22,6 @@
 
 #define DEFAULT_SAMPLE 100
 #define MAX_SAMPLE 10000
-#define SAMPLE_BATCH 500
 
 typedef struct ImportOptions
 {
@@ -30,13 +31,6 @@ typedef struct ImportOptions
 
 static const char *const import_option_names[] = {"connector", "sample", NULL};
 static const char *const import_connectors[] = {"upsert-kafka", "kafka", NULL};
-
-typedef struct TopicSample
-{
-	int			n;				/* messages */
-	BytesGuess	keys;
-	BytesGuess	values;
-} TopicSample;
 
 static void
 parse_options(List *options, ImportOptions *result)
@@ -62,66 +56,6 @@ parse_options(List *options, ImportOptions *result)
 		else
 			option_unknown(def->defname, import_option_names);
 	}
-}
-
-/* The last messages of the topic, about as many from each partition that has any. */
-static void
-sample_topic(KafkaConsumer *consumer, const char *topic, int wanted, TopicSample *sample)
-{
-	int			npartitions = kafka_partition_count(consumer, topic, false);
-	KafkaRange *ranges = palloc0(sizeof(KafkaRange) * npartitions);
-	int64	   *low = palloc(sizeof(int64) * npartitions);
-	int64	   *end = palloc(sizeof(int64) * npartitions);
-	KafkaRecord *records = palloc(sizeof(KafkaRecord) * SAMPLE_BATCH);
-	int			filled = 0;
-	int			open = 0;
-
-	sample->n = 0;
-	guess_init(&sample->keys);
-	guess_init(&sample->values);
-
-	for (int i = 0; i < npartitions; i++)
-	{
-		ranges[i].topic = topic;
-		ranges[i].partition = i;
-	}
-	kafka_query_offsets(consumer, npartitions, ranges, low, end);
-	for (int i = 0; i < npartitions; i++)
-	{
-		if (low[i] < end[i])
-			filled++;
-	}
-	for (int i = 0; i < npartitions; i++)
-	{
-		int64		share = filled > 0 ? (wanted + filled - 1) / filled : 0;
-
-		ranges[i].end = end[i];
-		ranges[i].start = Max(low[i], end[i] - share);
-		if (ranges[i].start < ranges[i].end)
-			open++;
-	}
-
-	kafka_consume_start(consumer, ranges, npartitions);
-	while (open > 0)
-	{
-		int			n = kafka_consume(consumer, records, SAMPLE_BATCH, 1000, false, NULL);
-
-		for (int i = 0; i < n; i++)
-		{
-			sample->n++;
-			if (records[i].key)
-				guess_bytes(&sample->keys, records[i].key, records[i].key_len);
-			if (records[i].value)
-				guess_bytes(&sample->values, records[i].value, records[i].value_len);
-		}
-		open = 0;
-		for (int i = 0; i < npartitions; i++)
-		{
-			if (!ranges[i].done)
-				open++;
-		}
-	}
-	kafka_consume_stop(consumer);
 }
 
 /* --- the command ------------------------------------------------------------ */
@@ -157,89 +91,190 @@ column_name(List **names, const char *wanted)
 	return name;
 }
 
-/* One column; 'field' is its name in the message, NULL where there is none. */
+/* One column; field, key and metadata are its options, NULL or false: it has none. */
 static void
-append_column(StringInfo sql, List **names, const char *wanted, const char *type, const char *field, bool key)
+append_column(StringInfo sql, List **names, const ImportColumn *column, const char *wanted, bool key, bool not_null,
+			  const char *metadata)
 {
 	char	   *name = column_name(names, wanted);
+	bool		field = column->field && strcmp(column->field, name) != 0;
 
-	appendStringInfo(sql, "%s\n\t%s %s", list_length(*names) > 1 ? "," : "", quote_identifier(name), type);
-	if (key || (field && strcmp(field, name) != 0))
+	appendStringInfo(sql, "%s\n\t%s %s", list_length(*names) > 1 ? "," : "", quote_identifier(name), column->type);
+	if (key || field || metadata)
 	{
 		appendStringInfoString(sql, " OPTIONS (");
 		if (key)
 			appendStringInfoString(sql, "key 'true'");
-		if (field && strcmp(field, name) != 0)
-			appendStringInfo(sql, "%sfield %s", key ? ", " : "", quote_literal_cstr(field));
+		if (field)
+			appendStringInfo(sql, "%sfield %s", key ? ", " : "", quote_literal_cstr(column->field));
+		if (metadata)
+			appendStringInfo(sql, "metadata %s", quote_literal_cstr(metadata));
 		appendStringInfoChar(sql, ')');
 	}
+	if (not_null)
+		appendStringInfoString(sql, " NOT NULL");
 }
 
+/* Is there a column of that name?  Their own names may become others, so what was wanted counts. */
 static bool
-has_field(const BytesGuess *guess, const char *name)
+has_column(const ImportPart *part, const char *name)
 {
 	ListCell   *lc;
 
-	foreach(lc, guess->fields)
+	foreach(lc, part->columns)
 	{
-		if (strcmp(((FieldGuess *) lfirst(lc))->name, name) == 0)
+		if (strcmp(((ImportColumn *) lfirst(lc))->name, name) == 0)
 			return true;
 	}
 	return false;
 }
 
-static char *
-create_command(const char *table, const char *topic, const char *server, const ImportOptions *options, TopicSample *sample)
+static void
+append_options(StringInfo sql, const ImportPart *part)
 {
-	bool		keyed = sample->n > 0 && sample->keys.n == sample->n;
-	bool		upsert;
-	bool		json_keys = keyed && sample->keys.objects;
-	bool		json_values = sample->values.n > 0 && sample->values.objects;
+	ListCell   *lc;
+
+	foreach(lc, part->options)
+	{
+		DefElem    *def = lfirst(lc);
+
+		appendStringInfo(sql, ", %s %s", quote_identifier(def->defname), quote_literal_cstr(strVal(def->arg)));
+	}
+}
+
+/* Columns are members of it, by name */
+static bool
+has_fields(const ImportPart *part)
+{
+	return part->columns != NIL && ((ImportColumn *) linitial(part->columns))->field != NULL;
+}
+
+static char *
+create_command(const char *table, const char *topic, const char *server, bool upsert,
+			   const ImportPart *keys, const ImportPart *values)
+{
+	const ImportColumn row_kind = {.name = "row_kind", .type = "text"};
 	List	   *names = NIL;
+	bool		shared = false;
 	StringInfoData sql;
 	ListCell   *lc;
 
-	/* an upsert table has a key, even if the sample doesn't show it */
-	upsert = options->connector ? strcmp(options->connector, "upsert-kafka") == 0 : keyed;
-	keyed |= upsert;
-
 	initStringInfo(&sql);
 	appendStringInfo(&sql, "CREATE FOREIGN TABLE %s (", quote_identifier(table));
-
-	if (json_keys)
+	foreach(lc, keys->columns)
 	{
-		foreach(lc, sample->keys.fields)
-		{
-			FieldGuess *field = lfirst(lc);
+		ImportColumn *column = lfirst(lc);
+		bool		taken = !has_fields(keys) && has_column(values, column->name);
 
-			append_column(&sql, &names, field->name, guess_type(field), field->name, true);
-		}
+		append_column(&sql, &names, column, taken ? psprintf("message_%s", column->name) : column->name, true, false, NULL);
 	}
-	else if (keyed)
-		append_column(&sql, &names, json_values && has_field(&sample->values, "key") ? "message_key" : "key",
-					  sample->keys.utf8 ? "text" : "bytea", NULL, true);
-
-	if (json_values)
+	foreach(lc, values->columns)
 	{
-		foreach(lc, sample->values.fields)
-		{
-			FieldGuess *field = lfirst(lc);
+		ImportColumn *column = lfirst(lc);
 
-			/* for what both have, the key is what counts */
-			if (!(json_keys && has_field(&sample->keys, field->name)))
-				append_column(&sql, &names, field->name, guess_type(field), field->name, false);
-		}
+		/* for what both have, the key is what counts */
+		if (has_fields(values) && has_fields(keys) && has_column(keys, column->name))
+			shared = true;
+		else
+			append_column(&sql, &names, column, column->name, false, upsert && column->not_null, NULL);
 	}
-	else
-		append_column(&sql, &names, "value", sample->values.utf8 ? "text" : "bytea", NULL, false);
+	if (values->changelog && !upsert)
+		append_column(&sql, &names, &row_kind, row_kind.name, false, false, "row_kind");
 
 	appendStringInfo(&sql, "\n) SERVER %s OPTIONS (connector '%s', topic %s",
 					 quote_identifier(server), upsert ? "upsert-kafka" : "kafka", quote_literal_cstr(topic));
-	if (keyed)
-		appendStringInfo(&sql, ", key_format '%s'", json_keys ? "json" : "raw");
-	appendStringInfo(&sql, ", value_format '%s'", json_values ? "json" : "raw");
+	if (keys->columns)
+		appendStringInfo(&sql, ", key_format '%s'", keys->format);
+	appendStringInfo(&sql, ", value_format '%s'", values->format);
+	/* what is written has the fields that were found */
+	if (keys->columns && has_fields(values) && !shared)
+		appendStringInfoString(&sql, ", value_fields_include 'EXCEPT_KEY'");
+	append_options(&sql, keys);
+	append_options(&sql, values);
 	appendStringInfoChar(&sql, ')');
 	return sql.data;
+}
+
+/* --- what is known of a topic ----------------------------------------------- */
+
+/*
+ * The registry's schema of a topic's keys or values: of its subject, or of the id that
+ * all messages of the sample have in front.  False: the topic is not to be imported.
+ */
+static bool
+ask_registry(const RegistryAccess *registry, const char *topic, bool is_key, const BytesGuess *guess, ImportPart *part)
+{
+	char	   *subject = psprintf("%s-%s", topic, is_key ? "key" : "value");
+	const RegistrySchema *schema = registry_latest_schema(registry, subject);
+	ImportPart	found;
+	const char *problem;
+
+	if (schema == NULL && guess_is_framed(guess))
+	{
+		subject = psprintf("schema %u", guess->last_id);
+		schema = registry_find_schema(registry, guess->last_id);
+	}
+	if (schema == NULL)
+		return true;
+	if (import_schema_part(schema, is_key, &found, &problem))
+	{
+		*part = found;
+		return true;
+	}
+	ereport(NOTICE,
+			(errmsg("topic \"%s\" is not imported", topic),
+			 errdetail("The registry has a schema for its %s, %s: %s.", is_key ? "keys" : "values", subject, problem)));
+	return false;
+}
+
+/* Bytes that only a registry can tell: a table of bytea is all that they give. */
+static void
+warn_of_framing(const char *topic, bool is_key, const BytesGuess *guess, const ImportPart *part, bool has_registry)
+{
+	if (part->format == NULL || strcmp(part->format, "raw") != 0 || !guess_is_framed(guess))
+		return;
+	ereport(WARNING,
+			(errmsg("%s of topic \"%s\" look framed by a schema registry", is_key ? "keys" : "values", topic),
+			 errdetail("They begin with byte 0x00 and a schema id, %u in the last one. Their foreign table has the bytes as they are.", guess->last_id),
+			 has_registry ? errhint("The registry of the server does not know that schema.") :
+			 errhint("Set the option \"registry_url\" of the server, and import the topic again.")));
+}
+
+/* The command for one topic, or NULL if it is not imported. */
+static char *
+propose(KafkaConsumer *consumer, const RegistryAccess *registry, const char *topic, const char *table,
+		const char *server, const ImportOptions *options)
+{
+	TopicSample sample;
+	ImportPart	keys;
+	ImportPart	values;
+	bool		keyed;
+	bool		upsert;
+
+	sample_topic(consumer, topic, options->sample, &sample);
+	sample_parts(&sample, &keys, &values, &keyed);
+	if (registry->url)
+	{
+		bool		guessed_keys = keys.columns != NIL;
+
+		if (!ask_registry(registry, topic, false, &sample.values, &values) ||
+			!ask_registry(registry, topic, true, &sample.keys, &keys))
+			return NULL;
+		if (!guessed_keys && keys.columns)
+			keyed = sample.keys.n == sample.n;
+	}
+	if (sample.n == 0 && values.guessed)
+		ereport(NOTICE,
+				(errmsg("no message of topic \"%s\" was looked at", topic),
+				 errdetail("Its foreign table gets a column for the whole value.")));
+
+	/* an upsert table has a key, even if the sample doesn't show it */
+	upsert = options->connector ? strcmp(options->connector, "upsert-kafka") == 0 : keyed;
+	if (upsert && keys.columns == NIL)
+		sample_raw_part(&sample.keys, "key", &keys);
+	warn_of_framing(topic, true, &sample.keys, &keys, registry->url != NULL);
+	warn_of_framing(topic, false, &sample.values, &values, registry->url != NULL);
+	return create_command(table, topic, server, upsert, &keys, &values);
 }
 
 /* Is a table of this name asked for?  PostgreSQL filters too, but after the work. */
@@ -266,6 +301,7 @@ topicImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid)
 	MemoryContext scratch = AllocSetContextCreate(context, "upsert_kafka sample", ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = CurrentMemoryContext;
 	ImportOptions options;
+	RegistryAccess *registry;
 	KafkaConsumer *consumer;
 	char	  **topics;
 	int			ntopics;
@@ -274,11 +310,11 @@ topicImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid)
 
 	parse_options(stmt->options, &options);
 	consumer = kafka_consumer_acquire(kafka_config_get(serverOid, GetUserId()), 0, context);
+	registry = registry_access_get(serverOid, GetUserId());
 	topics = kafka_list_topics(consumer, &ntopics);
 
 	for (int i = 0; i < ntopics; i++)
 	{
-		TopicSample sample;
 		char	   *table = pstrdup(topics[i]);
 		char	   *command;
 
@@ -297,14 +333,10 @@ topicImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverOid)
 		tables = lappend(tables, table);
 
 		MemoryContextSwitchTo(scratch);
-		sample_topic(consumer, topics[i], options.sample, &sample);
-		if (sample.n == 0)
-			ereport(NOTICE,
-					(errmsg("no message of topic \"%s\" was looked at", topics[i]),
-					 errdetail("Its foreign table gets a column for the whole value.")));
-		command = create_command(table, topics[i], stmt->server_name, &options, &sample);
+		command = propose(consumer, registry, topics[i], table, stmt->server_name, &options);
 		MemoryContextSwitchTo(caller);
-		commands = lappend(commands, pstrdup(command));
+		if (command)
+			commands = lappend(commands, pstrdup(command));
 		MemoryContextReset(scratch);
 	}
 

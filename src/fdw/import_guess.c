@@ -6,12 +6,13 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "fdw/import_columns.h"
 #include "fdw/import_guess.h"
-#include "format/json_scan.h"
+#include "fdw/import_json.h"
 #include "mb/pg_wchar.h"
 
-/* A table has no more columns than MaxHeapAttributeNumber; leave room. */
-#define MAX_FIELDS 1000
+/* Byte 0x00 and four bytes of schema id */
+#define FRAMING_SIZE 5
 
 #define KIND_BOOL		(1 << 0)
 #define KIND_BIGINT		(1 << 1)
@@ -25,10 +26,9 @@
 void
 guess_init(BytesGuess *guess)
 {
-	guess->n = 0;
+	memset(guess, 0, sizeof(*guess));
 	guess->objects = true;
 	guess->utf8 = true;
-	guess->fields = NIL;
 }
 
 const char *
@@ -160,92 +160,110 @@ value_kind(const JsonText *value)
 /* --- objects ---------------------------------------------------------------- */
 
 static void
-note_field(BytesGuess *guess, const JsonText *name, const JsonText *value)
+note_field(List **fields, char *name, const JsonText *value)
 {
-	char	   *bytes = palloc(name->len + 1);
-	size_t		len = name->len;
-	char	   *converted;
 	FieldGuess *field;
 	ListCell   *lc;
 
-	if (name->escaped)
-	{
-		/* a name that no column option could spell */
-		if (json_unescape(name, false, bytes, &len) != JSON_OK)
-			return;
-	}
-	else
-		memcpy(bytes, name->text, len);
-	bytes[len] = '\0';
-	if (len == 0)
-		return;
-	converted = pg_any_to_server(bytes, (int) len, PG_UTF8);
-
-	foreach(lc, guess->fields)
+	foreach(lc, *fields)
 	{
 		field = lfirst(lc);
-		if (strcmp(field->name, converted) == 0)
+		if (strcmp(field->name, name) == 0)
 		{
 			field->kinds |= value_kind(value);
 			return;
 		}
 	}
-	if (list_length(guess->fields) >= MAX_FIELDS)
+	if (list_length(*fields) >= IMPORT_MAX_COLUMNS)
 		return;
 	field = palloc(sizeof(FieldGuess));
-	field->name = converted;
+	field->name = name;
 	field->kinds = value_kind(value);
-	guess->fields = lappend(guess->fields, field);
-}
-
-/* The members of an object that has been scanned already, so it is valid. */
-static void
-note_members(BytesGuess *guess, const JsonText *object)
-{
-	JsonScan	scan;
-	JsonText	name;
-	JsonText	value;
-
-	json_scan_init(&scan, object->text + 1, object->len - 1);
-	for (;;)
-	{
-		if (!json_scan_value(&scan, &name) || name.kind != JK_STRING)
-			return;				/* the closing brace */
-		while (*scan.at != ':')
-			scan.at++;
-		scan.at++;
-		if (!json_scan_value(&scan, &value))
-			return;
-		note_field(guess, &name, &value);
-		while (*scan.at != ',' && *scan.at != '}')
-			scan.at++;
-		if (*scan.at == '}')
-			return;
-		scan.at++;
-	}
+	*fields = lappend(*fields, field);
 }
 
 void
-guess_bytes(BytesGuess *guess, const char *bytes, Size len)
+guess_members(List **fields, const JsonText *object)
+{
+	JsonMembers members;
+	JsonText	name;
+	JsonText	value;
+
+	json_members_begin(&members, object);
+	while (json_members_next(&members, &name, &value))
+	{
+		char	   *field = json_string(&name);
+
+		/* NULL: a name that no column option could spell */
+		if (field)
+			note_field(fields, field, &value);
+	}
+}
+
+/* --- keys and values -------------------------------------------------------- */
+
+/* The schema id in front of the payload, if it may be one: numbers begin with zeros, too. */
+static uint32
+framing_id(const char *bytes, Size len)
+{
+	const unsigned char *p = (const unsigned char *) bytes;
+
+	if (len <= FRAMING_SIZE || p[0] != 0)
+		return 0;
+	return (uint32) p[1] << 24 | (uint32) p[2] << 16 | (uint32) p[3] << 8 | p[4];
+}
+
+static void
+note_framing(BytesGuess *guess, uint32 id)
+{
+	guess->framed++;
+	guess->last_id = id;
+	for (int i = 0; i < guess->nids; i++)
+	{
+		if (guess->ids[i] == id)
+			return;
+	}
+	if (guess->nids < MAX_IDS)
+		guess->ids[guess->nids++] = id;
+	else
+		guess->many_ids = true;
+}
+
+bool
+guess_is_framed(const BytesGuess *guess)
+{
+	return guess->n > 0 && guess->framed == guess->n && !guess->many_ids;
+}
+
+void
+guess_bytes(BytesGuess *guess, const char *bytes, Size len, JsonText *object)
 {
 	JsonScan	scan;
-	JsonText	value;
-	bool		valid = pg_verify_mbstr(PG_UTF8, bytes, (int) len, true);
+	uint32		id = framing_id(bytes, len);
+	bool		valid;
 
+	object->kind = JK_MISSING;
 	guess->n++;
 	/* raw bytes are taken as they are, so they must suit the database's encoding */
 	if (!pg_verify_mbstr(GetDatabaseEncoding(), bytes, (int) len, true))
 		guess->utf8 = false;
-
+	if (id > 0)
+	{
+		note_framing(guess, id);
+		bytes += FRAMING_SIZE;
+		len -= FRAMING_SIZE;
+	}
 	if (!guess->objects)
 		return;
+	valid = pg_verify_mbstr(PG_UTF8, bytes, (int) len, true);
 	json_scan_init(&scan, bytes, len);
-	if (!valid || !json_scan_value(&scan, &value) || value.kind != JK_OBJECT || !json_scan_end(&scan))
+	if (!valid || !json_scan_value(&scan, object) || object->kind != JK_OBJECT || !json_scan_end(&scan))
 	{
+		object->kind = JK_MISSING;
 		guess->objects = false;
 		return;
 	}
-	note_members(guess, &value);
+	guess_members(&guess->fields, object);
 	if (guess->fields == NIL)
 		guess->objects = false;
 }

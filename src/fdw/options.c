@@ -35,6 +35,8 @@ typedef enum OptionKeyword
 	OPT_TIMEOUT,
 	OPT_CHANGELOG,
 	OPT_CONNECTOR,
+	OPT_DELETE_MARKER,
+	OPT_DELETE_MARKER_VALUE,
 	OPT_DELIVERY_GUARANTEE,
 	OPT_KEY_FIELDS,
 	OPT_KEY_FIELDS_PREFIX,
@@ -74,6 +76,8 @@ static const OptionDef option_defs[] = {
 	{"timeout", ForeignServerRelationId, OPT_TIMEOUT},
 	{"changelog", ForeignTableRelationId, OPT_CHANGELOG},
 	{"connector", ForeignTableRelationId, OPT_CONNECTOR},
+	{"delete_marker", ForeignTableRelationId, OPT_DELETE_MARKER},
+	{"delete_marker_value", ForeignTableRelationId, OPT_DELETE_MARKER_VALUE},
 	{"delivery_guarantee", ForeignTableRelationId, OPT_DELIVERY_GUARANTEE},
 	{"format", ForeignTableRelationId, OPT_VALUE_FORMAT},
 	{"key_fields", ForeignTableRelationId, OPT_KEY_FIELDS},
@@ -521,6 +525,11 @@ table_option_unknown(const char *name)
 				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
 				 errmsg("invalid option \"%s\"", name),
 				 errhint("Client properties are options of the server, or of a user mapping where they are secret.")));
+	if (strstr(snake, "avro_confluent_basic_auth_") || strstr(snake, "avro_confluent_bearer_auth_") || strstr(snake, "avro_confluent_ssl_"))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
+				 errmsg("invalid option \"%s\"", name),
+				 errhint("The registry's credentials are options of a user mapping (registry_username, registry_password, registry_token), its certificates of the server (registry_ca_pem).")));
 	if (of_format && option_closest(snake, own) == NULL)
 		option_unknown(name, of_format);
 	option_unknown(name, own);
@@ -578,6 +587,7 @@ table_options_parse(List *options, TopicTable *table)
 	table->value_has_key = true;
 	table->partitioner = KAFKA_PARTITIONER_DEFAULT;
 	table->delivery = DELIVERY_AT_LEAST_ONCE;
+	table->delete_marker_value = "true";
 	table->updatable = true;
 	table->truncatable = true;
 
@@ -612,6 +622,14 @@ table_options_parse(List *options, TopicTable *table)
 				break;
 			case OPT_CONNECTOR:
 				table->upsert = option_parse_enum(name, value, connector_values) == 0;
+				break;
+			case OPT_DELETE_MARKER:
+				if (value[0] == '\0')
+					option_bad_value(name, value, _("The value is the name of a field in the message's value."));
+				table->delete_marker = value;
+				break;
+			case OPT_DELETE_MARKER_VALUE:
+				table->delete_marker_value = value;
 				break;
 			case OPT_DELIVERY_GUARANTEE:
 				table->delivery = option_parse_enum(name, value, delivery_values);
@@ -732,6 +750,11 @@ table_options_parse(List *options, TopicTable *table)
 				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
 				 errmsg("format \"%s\" cannot be used for keys", table->key_format->name),
 				 errhint("Use key_format \"json\": it reads the keys that are written beside such values, wrapped with their schema or not.")));
+	if (given[OPT_DELETE_MARKER_VALUE] && !given[OPT_DELETE_MARKER])
+		stray_option("delete_marker_value", _("It needs delete_marker, which names the field."));
+	if (table->delete_marker && (table->value_format->changelog || table->value_format->single_column))
+		stray_option("delete_marker", table->value_format->changelog ? _("Change events say themselves what is deleted.") :
+					 psprintf(_("Values of format \"%s\" have no fields."), table->value_format->name));
 	/* Flink's rule */
 	if ((table->window_rows > 0) != (table->window_ms > 0))
 		require_option(table->window_rows > 0 ? "sink_buffer_flush_interval" : "sink_buffer_flush_max_rows",

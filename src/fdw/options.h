@@ -100,6 +100,10 @@ typedef struct TopicTable
 	List	   *value_options;
 	bool		value_has_key;	/* value_fields_include ALL */
 
+	const char *delete_marker;	/* field of the value that says of a row that it is gone; or
+								 * NULL */
+	const char *delete_marker_value;	/* .. by this text */
+
 	OnError		on_error;
 	bool		ignores_errors; /* option ignore_parse_errors, of key or value */
 	const char *time_zone;		/* default UTC */
@@ -139,6 +143,13 @@ static inline bool
 topic_table_skips(const TopicTable *table)
 {
 	return table->on_error == ON_ERROR_SKIP || table->ignores_errors;
+}
+
+/* Do values say of their rows what became of them, inserts, updates or deletes? */
+static inline bool
+topic_table_has_kinds(const TopicTable *table)
+{
+	return table->value_format->changelog || table->delete_marker != NULL;
 }
 
 /* Is this a foreign table (or server) of a wrapper with our validator? */

@@ -290,6 +290,26 @@ check_single_column(const TopicTable *table)
 				 errhint("Mark key columns by the option \"key\" and metadata columns by the option \"metadata\".")));
 }
 
+/* Where fields have no names of their own, only the table's columns tell which one it is. */
+static void
+check_delete_marker(const TopicTable *table)
+{
+	if (table->delete_marker == NULL || !table->value_format->positional)
+		return;
+	for (int i = 0; i < table->natts; i++)
+	{
+		const TopicColumn *column = &table->columns[i];
+
+		if (OidIsValid(column->type) && column->metadata == META_NONE && (!column->is_key || table->value_has_key) &&
+			strcmp(column->field, table->delete_marker) == 0)
+			return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
+			 errmsg("foreign table \"%s\" has no column \"%s\", which option \"delete_marker\" names", table->name, table->delete_marker),
+			 errhint("Fields of format \"%s\" are known by the table's columns.", table->value_format->name)));
+}
+
 TopicTable *
 topic_table_get(Relation rel)
 {
@@ -326,5 +346,6 @@ topic_table_get(Relation rel)
 	for (int i = 0; i < table->natts; i++)
 		check_metadata_type(table, &table->columns[i]);
 	check_single_column(table);
+	check_delete_marker(table);
 	return table;
 }

@@ -8,6 +8,7 @@
 
 #include "common/int.h"
 #include "format/avro_input.h"
+#include "format/value_style.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
@@ -62,8 +63,11 @@ const char *
 avro_read_text(AvroInput *in, const AvroNode *node, Size *len)
 {
 	const char *bytes = avro_read_raw(in, node, len);
-	const char *text = pg_any_to_server(bytes, (int) *len, PG_UTF8);
+	const char *text;
 
+	if (unlikely(in->strip_nul))
+		bytes = strip_nul_bytes(bytes, len);
+	text = pg_any_to_server(bytes, (int) *len, PG_UTF8);
 	if (text != bytes)
 		*len = strlen(text);
 	return text;
@@ -136,6 +140,16 @@ avro_read_block(AvroInput *in, const AvroNode *node, int64 *bytes)
 	else
 		in->empty_items += n;
 	return n;
+}
+
+void
+avro_check_block(const AvroInput *in, const char *begin, int64 bytes)
+{
+	if (unlikely(bytes >= 0 && in->p - begin != bytes))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+				 errmsg("invalid Avro data: a block of %lld bytes says that it has %lld",
+						(long long) (in->p - begin), (long long) bytes)));
 }
 
 int64

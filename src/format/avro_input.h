@@ -17,6 +17,7 @@ typedef struct AvroInput
 	const char *p;
 	const char *end;
 	int64		empty_items;	/* array items without bytes, so far */
+	bool		strip_nul;		/* from text, which cannot hold it */
 } AvroInput;
 
 extern void avro_truncated(const AvroInput *in, int64 wanted) pg_attribute_noreturn();
@@ -93,6 +94,12 @@ extern int	avro_read_branch(AvroInput *in, const AvroNode *node);
  * length where the writer told, else -1.
  */
 extern int64 avro_read_block(AvroInput *in, const AvroNode *node, int64 *bytes);
+
+/*
+ * After the items of a block that began at 'begin': ERROR 22P03 unless it had the length
+ * that was told, by which it would have been skipped.
+ */
+extern void avro_check_block(const AvroInput *in, const char *begin, int64 bytes);
 
 /*
  * A time of any unit in microseconds; nanoseconds are cut off.  ERROR 22008 on overflow.

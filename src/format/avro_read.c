@@ -104,6 +104,7 @@ typedef struct ProgramStep
 struct AvroProgram
 {
 	const AvroNode *root;
+	bool		strip_nul;
 	int			null_branch;	/* of a root that is a union with null, else
 								 * -1 */
 	int			nsteps;
@@ -382,6 +383,7 @@ avro_program_create(const AvroNode *schema, int ncolumns, const FormatColumn *co
 
 	program->null_branch = -1;
 	program->root = schema;
+	program->strip_nul = ncolumns > 0 && columns[0].style.strip_nul;
 	if (avro_is_nullable(schema, &branch) && schema->children[branch]->type == AVRO_RECORD)
 	{
 		program->root = schema->children[branch];
@@ -691,6 +693,8 @@ read_items(AvroReader *reader, AvroInput *in, const AvroNode *array, int dim, Ar
 
 	while ((n = avro_read_block(in, array, &bytes)) > 0)
 	{
+		const char *begin = in->p;
+
 		if (total + n > MaxArraySize)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -725,6 +729,7 @@ read_items(AvroReader *reader, AvroInput *in, const AvroNode *array, int dim, Ar
 						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 						 errmsg("array size exceeds the maximum allowed (%d)", (int) MaxArraySize)));
 		}
+		avro_check_block(in, begin, bytes);
 	}
 	if (items->dims[dim] >= 0 && items->dims[dim] != total)
 		ragged();
@@ -820,7 +825,7 @@ read_value(AvroReader *reader, AvroInput *in, bool *isnull)
 void
 avro_program_run(AvroProgram *program, const char *bytes, Size len, RowSink *sink)
 {
-	AvroInput	in = {bytes, bytes + len, 0};
+	AvroInput	in = {bytes, bytes + len, 0, program->strip_nul};
 
 	if (program->null_branch >= 0)
 	{

@@ -47,6 +47,7 @@ typedef enum WriterKind
 	WRITE_TIME,
 	WRITE_TIMESTAMP,
 	WRITE_UUID,					/* uuid -> fixed(16) */
+	WRITE_DURATION,				/* interval -> fixed(12) */
 	WRITE_ARRAY,
 	WRITE_RECORD,				/* composites */
 	WRITE_JSON					/* json, jsonb -> whatever the schema has */
@@ -75,6 +76,13 @@ typedef struct AvroWriter
 	bool		typbyval;
 	char		typalign;
 } AvroWriter;
+
+/* What is the same for all parts of a column */
+typedef struct WriterSettings
+{
+	const char *time_zone;
+	TimeUnit	unit;			/* of times in plain integers, if there is one */
+} WriterSettings;
 
 struct AvroRowWriter
 {
@@ -109,11 +117,11 @@ new_writer(WriterKind kind, const AvroNode *node, Oid type)
 	return writer;
 }
 
-static AvroWriter *writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zone);
+static AvroWriter *writer_create(const AvroNode *node, Oid type, int32 typmod, const WriterSettings *settings);
 
 /* The first branch that takes the type */
 static AvroWriter *
-union_writer(const AvroNode *node, Oid type, int32 typmod, const char *time_zone)
+union_writer(const AvroNode *node, Oid type, int32 typmod, const WriterSettings *settings)
 {
 	AvroWriter *writer = new_writer(WRITE_UNION, node, type);
 
@@ -123,7 +131,7 @@ union_writer(const AvroNode *node, Oid type, int32 typmod, const char *time_zone
 			writer->null_branch = i;
 		else if (writer->children == NULL)
 		{
-			AvroWriter *child = writer_create(node->children[i], type, typmod, time_zone);
+			AvroWriter *child = writer_create(node->children[i], type, typmod, settings);
 
 			if (child == NULL)
 				continue;
@@ -136,7 +144,7 @@ union_writer(const AvroNode *node, Oid type, int32 typmod, const char *time_zone
 }
 
 static AvroWriter *
-record_writer(const AvroNode *node, Oid type, const char *time_zone)
+record_writer(const AvroNode *node, Oid type, const WriterSettings *settings)
 {
 	AvroWriter *writer = new_writer(WRITE_RECORD, node, type);
 
@@ -152,7 +160,7 @@ record_writer(const AvroNode *node, Oid type, const char *time_zone)
 
 			if (att->attisdropped || strcmp(node->names[i], NameStr(att->attname)) != 0)
 				continue;
-			writer->children[i] = writer_create(node->children[i], att->atttypid, att->atttypmod, time_zone);
+			writer->children[i] = writer_create(node->children[i], att->atttypid, att->atttypmod, settings);
 			if (writer->children[i] == NULL)
 				return NULL;
 			writer->places[i] = j;
@@ -185,7 +193,7 @@ inner_array(const AvroNode *item, int *branch)
 
 /* Arrays of arrays take an array of as many dimensions. */
 static AvroWriter *
-array_writer(const AvroNode *node, Oid type, Oid element, int32 typmod, const char *time_zone)
+array_writer(const AvroNode *node, Oid type, Oid element, int32 typmod, const WriterSettings *settings)
 {
 	AvroWriter *writer = new_writer(WRITE_ARRAY, node, type);
 	const AvroNode *item = node->children[0];
@@ -201,13 +209,25 @@ array_writer(const AvroNode *node, Oid type, Oid element, int32 typmod, const ch
 	}
 	get_typlenbyvalalign(element, &writer->typlen, &writer->typbyval, &writer->typalign);
 	writer->children = palloc(sizeof(AvroWriter *));
-	writer->children[0] = writer_create(item, element, typmod, time_zone);
+	writer->children[0] = writer_create(item, element, typmod, settings);
 	return writer->children[0] ? writer : NULL;
+}
+
+/* The node as if it were of the logical type that the option time_unit makes of it */
+static const AvroNode *
+numbered_time(const AvroNode *node, Oid type, TimeUnit unit)
+{
+	AvroNode   *time = palloc(sizeof(AvroNode));
+
+	*time = *node;
+	time->per_second = time_unit_per_second(unit);
+	time->logical = type == DATEOID ? AVRO_DATE : type == TIMEOID ? AVRO_TIME : AVRO_TIMESTAMP;
+	return time;
 }
 
 /* NULL: values of the type have no place there. */
 static AvroWriter *
-writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zone)
+writer_create(const AvroNode *node, Oid type, int32 typmod, const WriterSettings *settings)
 {
 	AvroWriter *writer = NULL;
 	Oid			base = getBaseTypeAndTypmod(type, &typmod);
@@ -226,11 +246,11 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zon
 			for (int i = 0; i < node->n; i++)
 			{
 				if (node->children[i]->type == AVRO_STRING)
-					return union_writer(node, type, typmod, time_zone);
+					return union_writer(node, type, typmod, settings);
 			}
 			return new_writer(WRITE_JSON, node, base);
 		}
-		return union_writer(node, type, typmod, time_zone);
+		return union_writer(node, type, typmod, settings);
 	}
 
 	switch (node->logical)
@@ -254,7 +274,7 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zon
 			if (base != TIMESTAMPOID && base != TIMESTAMPTZOID)
 				break;
 			writer = new_writer(WRITE_TIMESTAMP, node, base);
-			writer->zone = pg_tzset(time_zone);
+			writer->zone = pg_tzset(settings->time_zone);
 			writer->zone_utc = pg_get_timezone_offset(writer->zone, &offset) && offset == 0;
 			return writer;
 		case AVRO_UUID:
@@ -262,6 +282,9 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zon
 				return new_writer(WRITE_UUID, node, base);
 			break;
 		case AVRO_DURATION:
+			if (base == INTERVALOID)
+				return new_writer(WRITE_DURATION, node, base);
+			break;
 		case AVRO_VARIABLE_DECIMAL:
 		case AVRO_PLAIN:
 			break;
@@ -273,6 +296,8 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zon
 		case AVRO_LONG:
 			if (is_integer(base))
 				return new_writer(WRITE_INTEGER, node, base);
+			if (node->logical == AVRO_PLAIN && style_is_number(&(ValueStyle) {.unit = settings->unit}, base))
+				return writer_create(numbered_time(node, base, settings->unit), type, typmod, settings);
 			break;
 		case AVRO_FLOAT:
 		case AVRO_DOUBLE:
@@ -298,10 +323,10 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const char *time_zon
 			element = get_element_type(base);
 			if (!OidIsValid(element))
 				break;
-			return array_writer(node, base, element, typmod, time_zone);
+			return array_writer(node, base, element, typmod, settings);
 		case AVRO_RECORD:
 			if (get_typtype(base) == TYPTYPE_COMPOSITE)
-				return record_writer(node, base, time_zone);
+				return record_writer(node, base, settings);
 			break;
 		default:
 			break;
@@ -341,7 +366,8 @@ avro_row_writer_create(const AvroNode *schema, int ncolumns, const FormatColumn 
 				continue;
 			found[j] = true;
 			writer->columns[i] = &columns[j];
-			writer->writers[i] = writer_create(node, columns[j].type, columns[j].typmod, time_zone);
+			writer->writers[i] = writer_create(node, columns[j].type, columns[j].typmod,
+												 &(WriterSettings) {time_zone, columns[j].style.unit});
 			if (writer->writers[i] == NULL)
 				ereport(ERROR,
 						(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
@@ -463,11 +489,7 @@ write_timestamp(AvroWriter *writer, Datum value, StringInfo out)
 	fsec_t		fsec;
 	int			tz;
 
-	if (TIMESTAMP_NOT_FINITE(timestamp))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("an infinite timestamp cannot be written")));
-	if (is_local != wants_local && !writer->zone_utc)
+	if (is_local != wants_local && !writer->zone_utc && !TIMESTAMP_NOT_FINITE(timestamp))
 	{
 		bool		ok;
 
@@ -488,7 +510,7 @@ write_timestamp(AvroWriter *writer, Datum value, StringInfo out)
 					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 					 errmsg("timestamp out of range")));
 	}
-	avro_put_micros(out, writer->node, timestamp + (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY);
+	avro_put_timestamp(out, writer->node, timestamp);
 }
 
 static void
@@ -501,6 +523,27 @@ write_date(Datum value, StringInfo out)
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("an infinite date cannot be written")));
 	avro_put_long(out, (int64) date + POSTGRES_EPOCH_DAYS);
+}
+
+static void
+write_duration(Datum value, StringInfo out)
+{
+	const Interval *interval = DatumGetIntervalP(value);
+	int64		parts[3];
+
+	parts[0] = interval->month;
+	parts[1] = interval->day;
+	parts[2] = interval->time / 1000;
+	for (int i = 0; i < lengthof(parts); i++)
+	{
+		if (parts[i] < 0 || parts[i] > PG_UINT32_MAX || interval->time < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERVAL_FIELD_OVERFLOW),
+					 errmsg("the interval does not fit an Avro duration"),
+					 errhint("Its months, its days and its milliseconds are not negative, and less than 2^32 each.")));
+		for (int shift = 0; shift < 32; shift += 8)
+			appendStringInfoChar(out, (char) (parts[i] >> shift));
+	}
 }
 
 static void
@@ -642,6 +685,9 @@ write_value(AvroWriter *writer, Datum value, bool isnull, StringInfo out)
 			break;
 		case WRITE_UUID:
 			appendBinaryStringInfo(out, (const char *) DatumGetUUIDP(value)->data, UUID_LEN);
+			break;
+		case WRITE_DURATION:
+			write_duration(value, out);
 			break;
 		case WRITE_ARRAY:
 			write_array(writer, value, out);

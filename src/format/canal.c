@@ -77,7 +77,9 @@ static const FormatOption canal_options[] = {
 	CDC_TRUNCATE_OPTION,
 	IGNORE_PARSE_ERRORS_OPTION,
 	JSON_WRITE_OPTIONS,
-	{"binary_format", "latin1|base64", "how strings hold bytea: one character per byte, or base64"},
+	CDC_STYLE_OPTIONS,
+	CDC_EMPTY_OPTION,
+	CDC_FRAMING_OPTION,
 	{"database_include", "regex", "a regular expression; events of databases that it does not match as a whole give no rows"},
 	{"table_include", "regex", "a regular expression; events of tables that it does not match as a whole give no rows"},
 	{NULL}
@@ -93,7 +95,8 @@ static const CdcFormat canal_events = {
 	.before = "data",
 	.after = "data",
 	.before_hint = "Every event of rows holds them in the array \"data\".",
-	.after_hint = "Every event of rows holds them in the array \"data\"."
+	.after_hint = "Every event of rows holds them in the array \"data\".",
+	.style = {.binary = BINARY_LATIN1}
 };
 
 static const CdcShape canal_shape = {
@@ -184,7 +187,6 @@ static Decoder *
 canal_create(const DecoderSpec *spec)
 {
 	CanalDecoder *decoder = palloc0(sizeof(CanalDecoder));
-	bool		latin1 = true;
 	ListCell   *lc;
 
 	decoder->context = CurrentMemoryContext;
@@ -192,16 +194,14 @@ canal_create(const DecoderSpec *spec)
 	{
 		DefElem    *option = (DefElem *) lfirst(lc);
 
-		if (strcmp(option->defname, "binary_format") == 0)
-			latin1 = strcmp(defGetString(option), "latin1") == 0;
-		else if (strcmp(option->defname, "database_include") == 0)
+		if (strcmp(option->defname, "database_include") == 0)
 			filter_create(&decoder->filters[0], CANAL_DATABASE, defGetString(option));
 		else if (strcmp(option->defname, "table_include") == 0)
 			filter_create(&decoder->filters[1], CANAL_TABLE, defGetString(option));
 	}
 	cdc_decoder_init(&decoder->cdc, &canal_events, spec);
 	decoder->cdc.read_row = canal_read_row;
-	decoder->row = cdc_row_create(&decoder->cdc, spec, latin1, NULL);
+	decoder->row = cdc_row_create(&decoder->cdc, spec, NULL);
 	return &decoder->cdc.base;
 }
 
@@ -249,6 +249,8 @@ canal_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	JsonScan	old_scan;
 	bool		has_old;
 
+	if (unlikely(cdc_is_empty(&decoder->cdc, len, sink)))
+		return;
 	change.op = find_event(decoder, bytes, len);
 	if (change.op == CDC_NO_ROW)
 		return;
@@ -282,7 +284,11 @@ canal_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 static bool
 canal_has_row(Decoder *base, const char *bytes, Size len)
 {
-	return find_event((CanalDecoder *) base, bytes, len) != CDC_NO_ROW;
+	CanalDecoder *decoder = (CanalDecoder *) base;
+
+	if (cdc_is_empty(&decoder->cdc, len, NULL))
+		return decoder->cdc.empty == CDC_EMPTY_DELETE;
+	return find_event(decoder, bytes, len) != CDC_NO_ROW;
 }
 
 /* === Encoding =============================================================== */
@@ -290,17 +296,7 @@ canal_has_row(Decoder *base, const char *bytes, Size len)
 static Encoder *
 canal_create_encoder(const EncoderSpec *spec)
 {
-	bool		latin1 = true;
-	ListCell   *lc;
-
-	foreach(lc, spec->options)
-	{
-		DefElem    *option = (DefElem *) lfirst(lc);
-
-		if (strcmp(option->defname, "binary_format") == 0)
-			latin1 = strcmp(defGetString(option), "latin1") == 0;
-	}
-	return cdc_encoder_create(spec, &canal_shape, &canal_shape, latin1);
+	return cdc_encoder_create(&canal_events, spec, &canal_shape, &canal_shape);
 }
 
 const FormatRoutine canal_json_format = {

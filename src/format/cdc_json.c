@@ -14,6 +14,9 @@
 #include "format/connect.h"
 #include "lib/stringinfo.h"
 
+/* Confluent's wire format: byte 0x00, four bytes of schema id (case B13) */
+#define FRAMING_SIZE 5
+
 typedef struct CdcColumn
 {
 	JsonTarget *target;
@@ -51,6 +54,7 @@ void
 cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec *spec)
 {
 	int		   *field_of = palloc(sizeof(int) * format->nmembers);
+	ValueStyle	style = format->style;
 	ListCell   *lc;
 
 	decoder->base.routine = format->routine;
@@ -70,7 +74,13 @@ cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec
 			decoder->strip_nul = strcmp(defGetString(option), "strip") == 0;
 		else if (strcmp(option->defname, "truncate") == 0)
 			decoder->ignore_truncate = strcmp(defGetString(option), "ignore") == 0;
+		else if (strcmp(option->defname, "registry_framing") == 0)
+			decoder->strip_framing = strcmp(defGetString(option), "strip") == 0;
+		else if (strcmp(option->defname, "empty_value") == 0)
+			decoder->empty = strcmp(defGetString(option), "error") == 0 ? CDC_EMPTY_ERROR :
+				strcmp(defGetString(option), "delete") == 0 ? CDC_EMPTY_DELETE : CDC_EMPTY_IGNORE;
 	}
+	value_style_parse(spec->options, &style);
 
 	decoder->columns = palloc(sizeof(FormatColumn) * Max(spec->ncolumns, 1));
 	decoder->metadata = palloc0(sizeof(CdcMetadataColumn) * Max(spec->ncolumns, 1));
@@ -81,7 +91,8 @@ cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec
 
 		if (!column->is_metadata)
 		{
-			decoder->columns[decoder->ncolumns++] = *column;
+			decoder->columns[decoder->ncolumns] = *column;
+			decoder->columns[decoder->ncolumns++].style = style;
 			continue;
 		}
 		metadata = &decoder->metadata[decoder->nmetadata++];
@@ -102,6 +113,17 @@ not_an_event(const char *found)
 			 errmsg("change event expected, found %s", found)));
 }
 
+bool
+cdc_is_empty(const CdcDecoder *decoder, Size len, RowSink *sink)
+{
+	if (len > 0 || decoder->empty == CDC_EMPTY_ERROR)
+		return false;
+	/* a log of changes has no key by which a row would be gone */
+	if (sink && decoder->empty == CDC_EMPTY_DELETE && decoder->upsert)
+		sink->emit(sink, ROW_DELETE);
+	return true;
+}
+
 void
 cdc_scan(CdcDecoder *decoder, const char *bytes, Size len)
 {
@@ -109,9 +131,22 @@ cdc_scan(CdcDecoder *decoder, const char *bytes, Size len)
 	JsonScan	whole;
 	JsonText	value;
 
+	if (len >= FRAMING_SIZE && bytes[0] == '\0')
+	{
+		if (!decoder->strip_framing)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+					 errmsg("change event expected, found byte 0x00"),
+					 errhint("The payload starts with byte 0x00 and looks framed by a schema registry; use the format's option registry_framing 'strip' if JSON text follows the five bytes.")));
+		bytes += FRAMING_SIZE;
+		len -= FRAMING_SIZE;
+	}
 	json_message_begin(&bytes, &len);
 	if (len == 0)
-		not_an_event("an empty message");
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("change event expected, found an empty message"),
+				 errhint("The format's option empty_value says what such values mean.")));
 	json_scan_init(&scan, bytes, len);
 	if (json_scan_object(&scan, decoder->members, decoder->found) && json_scan_end(&scan))
 		return;
@@ -188,7 +223,11 @@ cdc_begin(CdcDecoder *decoder, const char *bytes, Size len)
 bool
 cdc_has_row(Decoder *decoder, const char *bytes, Size len)
 {
-	return cdc_begin((CdcDecoder *) decoder, bytes, len) != CDC_NO_ROW;
+	CdcDecoder *cdc = (CdcDecoder *) decoder;
+
+	if (cdc_is_empty(cdc, len, NULL))
+		return cdc->empty == CDC_EMPTY_DELETE;
+	return cdc_begin(cdc, bytes, len) != CDC_NO_ROW;
 }
 
 /* ------------------------------------------------------------------------
@@ -328,7 +367,7 @@ cdc_emit_change(CdcDecoder *decoder, const CdcChange *change, RowSink *sink)
  * ------------------------------------------------------------------------ */
 
 CdcRow *
-cdc_row_create(const CdcDecoder *decoder, const DecoderSpec *spec, bool latin1, const char *key_prefix)
+cdc_row_create(const CdcDecoder *decoder, const DecoderSpec *spec, const char *key_prefix)
 {
 	CdcRow	   *row = palloc0(sizeof(CdcRow));
 	int			n = decoder->ncolumns;
@@ -349,8 +388,6 @@ cdc_row_create(const CdcDecoder *decoder, const DecoderSpec *spec, bool latin1, 
 
 		column->target = json_target_create(&decoder->columns[i], spec->time_zone, decoder->strip_nul);
 		json_target_set_lenient(column->target, &decoder->base.lenient);
-		if (latin1)
-			json_target_set_latin1(column->target);
 		column->field = field_of[i];
 		column->index = decoder->columns[i].index;
 		column->name = decoder->columns[i].column;
@@ -446,13 +483,11 @@ cdc_row_check_key(CdcRow *row, const JsonText *before, const JsonText *after)
  * ------------------------------------------------------------------------ */
 
 Encoder *
-cdc_encoder_create(const EncoderSpec *spec, const CdcShape *shape, const CdcShape *without_nulls, bool latin1)
+cdc_encoder_create(const CdcFormat *format, const EncoderSpec *spec, const CdcShape *shape, const CdcShape *without_nulls)
 {
 	CdcEncoder *encoder = palloc0(sizeof(CdcEncoder));
 
-	encoder->row = json_writer_create(spec->ncolumns, spec->columns, spec->options);
-	if (latin1)
-		json_writer_set_latin1(encoder->row);
+	encoder->row = json_writer_create(spec, &format->style);
 	encoder->shape = json_writer_skips_nulls(encoder->row) ? without_nulls : shape;
 	return &encoder->base;
 }

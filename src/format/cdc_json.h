@@ -1,10 +1,11 @@
 /*
  * cdc_json.h
- *	  What formats of change events in JSON have in common: the envelope and its
- *	  operation, metadata columns, rows before and after a change, and writing.
+ *	  What formats of change events have in common: the envelope and its operation,
+ *	  metadata columns, rows before and after a change, and writing in JSON.
  *
  * A format begins its decoder with a CdcDecoder, says in a CdcFormat what its members
- * are called, and knows itself which row stands where in its messages.
+ * are called, and knows itself which row stands where in its messages.  One that is not
+ * JSON sets the members itself, in JSON's terms, where others use cdc_scan().
  */
 #ifndef UK_CDC_JSON_H
 #define UK_CDC_JSON_H
@@ -24,6 +25,14 @@ typedef enum CdcOp
 	CDC_UPDATE,
 	CDC_DELETE
 } CdcOp;
+
+/* What a value of no bytes is, by the option empty_value. */
+typedef enum CdcEmpty
+{
+	CDC_EMPTY_ERROR,
+	CDC_EMPTY_DELETE,
+	CDC_EMPTY_IGNORE
+} CdcEmpty;
 
 /* What the member of the operation says, exactly. */
 typedef struct CdcWord
@@ -53,6 +62,7 @@ typedef struct CdcFormat
 	const char *after;
 	const char *before_hint;	/* where it is missing */
 	const char *after_hint;
+	ValueStyle	style;			/* where no option says otherwise */
 } CdcFormat;
 
 typedef struct CdcMetadataColumn
@@ -74,6 +84,8 @@ typedef struct CdcDecoder
 	bool		has_key;
 	bool		strip_nul;
 	bool		ignore_truncate;
+	CdcEmpty	empty;
+	bool		strip_framing;
 	pg_tz	   *time_zone;
 	JsonFields *members;
 	JsonText   *found;			/* the members of the message at hand */
@@ -83,7 +95,10 @@ typedef struct CdcDecoder
 	int			nmetadata;
 	CdcMetadataColumn *metadata;
 
-	/* set the sink's columns from the row before a change, or after it */
+	/*
+	 * Set the sink's columns from the row before a change, or after it.  That is the one
+	 * of the change: where the message is not JSON, only the format knows its bytes.
+	 */
 	void		(*read_row) (struct CdcDecoder *decoder, const JsonText *row, bool before, RowSink *sink);
 } CdcDecoder;
 
@@ -102,11 +117,23 @@ typedef struct CdcChange
 	{"nul_handling", "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"}
 #define CDC_TRUNCATE_OPTION \
 	{"truncate", "error|ignore", "what a TRUNCATE of the source table means"}
+#define CDC_EMPTY_OPTION \
+	{"empty_value", "error|delete|ignore", "what a zero-length value means"}
+#define CDC_FRAMING_OPTION \
+	{"registry_framing", "error|strip", "what the five bytes of a schema registry before the JSON text mean"}
+#define CDC_STYLE_OPTIONS \
+	TIME_UNIT_OPTION, DECIMAL_FORMAT_OPTION, BINARY_FORMAT_OPTION
 
 /* .. and IGNORE_PARSE_ERRORS_OPTION (lenient.h) */
 
 /* Fill in a zeroed decoder; read_row is the format's.  In CurrentMemoryContext. */
 extern void cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec *spec);
+
+/*
+ * Is it a value of no bytes that the option empty_value gives a meaning?  Then that is
+ * done, where sink is not NULL: a delete in upsert tables, or no row.
+ */
+extern bool cdc_is_empty(const CdcDecoder *decoder, Size len, RowSink *sink);
 
 /* Scan a message into decoder->found.  ERROR 22P02 unless it is one JSON object. */
 extern void cdc_scan(CdcDecoder *decoder, const char *bytes, Size len);
@@ -143,11 +170,8 @@ extern void cdc_emit_change(CdcDecoder *decoder, const CdcChange *change, RowSin
 /* Objects whose members are the columns */
 typedef struct CdcRow CdcRow;
 
-/*
- * latin1: strings for bytea hold one byte per character (ISO 8859-1), not base64.
- * key_prefix: what the key's fields have before the names of the row's, or NULL.
- */
-extern CdcRow *cdc_row_create(const CdcDecoder *decoder, const DecoderSpec *spec, bool latin1, const char *key_prefix);
+/* key_prefix: what the key's fields have before the names of the row's, or NULL. */
+extern CdcRow *cdc_row_create(const CdcDecoder *decoder, const DecoderSpec *spec, const char *key_prefix);
 
 /*
  * Set the columns from an object, or where 'over' (may be NULL or missing) is an
@@ -174,12 +198,9 @@ typedef struct CdcShape
 	const char *delete_trail;
 } CdcShape;
 
-/*
- * without_nulls: the shape under encode_ignore_null_fields.  latin1: as in
- * cdc_row_create().
- */
-extern Encoder *cdc_encoder_create(const EncoderSpec *spec, const CdcShape *shape, const CdcShape *without_nulls,
-								   bool latin1);
+/* without_nulls: the shape under encode_ignore_null_fields. */
+extern Encoder *cdc_encoder_create(const CdcFormat *format, const EncoderSpec *spec, const CdcShape *shape,
+								   const CdcShape *without_nulls);
 
 /* FormatRoutine.encode: -U and -D are deletes, all others inserts, as Flink writes them. */
 extern bool cdc_encode(Encoder *encoder, const Datum *values, const bool *isnull, StringInfo bytes,

@@ -38,6 +38,7 @@ struct CsvTarget
 	TargetClass class;
 	Oid			type;			/* a domain's base type */
 	ValueInput *input;			/* TARGET_SCALAR: of that type */
+	BinaryFormat binary;		/* TARGET_BYTEA */
 	Oid			domain;			/* InvalidOid: not a domain */
 	void	   *domain_cache;
 	MemoryContext context;		/* of domain_cache */
@@ -84,6 +85,9 @@ static const FormatOption csv_options[] = {
 	{"allow_comments", "bool", "lines that begin with # are none"},
 	{IGNORE_PARSE_ERRORS, "bool", "a field that its column cannot take, or that is missing, is NULL; a message that cannot be parsed is skipped"},
 	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
+	TIME_UNIT_OPTION,
+	{"binary_format", "base64|hex", "how fields hold bytea"},
+	{"nul_handling", "error|strip", "what NUL bytes mean; PostgreSQL's text cannot hold them"},
 	{"write_bigdecimal_in_scientific_notation", "bool", "numeric is written without trailing zeros, with an exponent where that is shorter"},
 	{NULL}
 };
@@ -143,6 +147,7 @@ csv_options_parse(List *options, CsvOptions *result)
 	result->ignore_errors = option_is_true(options, "ignore_parse_errors");
 	result->plain_decimals = !option_is_true(options, "write_bigdecimal_in_scientific_notation");
 	result->empty_value = empty_value ? empty_value : "error";
+	value_style_parse(options, &result->style);
 }
 
 static void
@@ -210,7 +215,7 @@ csv_check_options(List *options, bool is_key)
 /* === Creation =============================================================== */
 
 static CsvTarget *
-target_create(Oid type, int32 typmod, Oid collation, bool nested, const char *time_zone)
+target_create(const CsvOptions *options, Oid type, int32 typmod, Oid collation, bool nested, const char *time_zone)
 {
 	CsvTarget  *target = palloc0(sizeof(CsvTarget));
 	FormatColumn base = {0};
@@ -223,6 +228,7 @@ target_create(Oid type, int32 typmod, Oid collation, bool nested, const char *ti
 	if (target->type == BYTEAOID)
 	{
 		target->class = TARGET_BYTEA;
+		target->binary = options->style.binary;
 		return target;
 	}
 	if (!nested)
@@ -231,7 +237,7 @@ target_create(Oid type, int32 typmod, Oid collation, bool nested, const char *ti
 		if (OidIsValid(target->element_type))
 		{
 			target->class = TARGET_ARRAY;
-			target->element = target_create(target->element_type, typmod, collation, true, time_zone);
+			target->element = target_create(options, target->element_type, typmod, collation, true, time_zone);
 			get_typlenbyvalalign(target->element_type, &target->element_len, &target->element_byval,
 								 &target->element_align);
 			return target;
@@ -247,7 +253,7 @@ target_create(Oid type, int32 typmod, Oid collation, bool nested, const char *ti
 
 				if (attribute->attisdropped)
 					continue;
-				target->attributes[i] = target_create(attribute->atttypid, attribute->atttypmod,
+				target->attributes[i] = target_create(options, attribute->atttypid, attribute->atttypmod,
 													  attribute->attcollation, true, time_zone);
 				target->nattributes++;
 			}
@@ -257,6 +263,7 @@ target_create(Oid type, int32 typmod, Oid collation, bool nested, const char *ti
 	base.type = target->type;
 	base.typmod = typmod;
 	base.collation = collation;
+	base.style = options->style;
 	target->input = value_input_create(&base, time_zone);
 	return target;
 }
@@ -285,7 +292,7 @@ csv_create(const DecoderSpec *spec)
 	{
 		const FormatColumn *column = &spec->columns[i];
 
-		decoder->columns[i].target = target_create(column->type, column->typmod, column->collation, false, spec->time_zone);
+		decoder->columns[i].target = target_create(&decoder->options, column->type, column->typmod, column->collation, false, spec->time_zone);
 		decoder->columns[i].position = column->position;
 		decoder->columns[i].index = column->index;
 		decoder->columns[i].name = column->column;
@@ -314,7 +321,7 @@ scalar_datum(const CsvTarget *target, const char *text, Size len)
 		}
 	}
 	if (target->class == TARGET_BYTEA)
-		result = bytea_input(text, len);
+		result = binary_input(target->binary, text, len);
 	else
 		result = value_input(target->input, text, len, false);
 	if (converted)
@@ -571,6 +578,8 @@ csv_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		bytes += 3;				/* a byte-order mark (case X06) */
 		len -= 3;
 	}
+	if (decoder->options.style.strip_nul)
+		bytes = at = strip_nul_bytes(bytes, &len);
 	if (len == 0)
 	{
 		empty_message(decoder, sink);
@@ -596,6 +605,7 @@ csv_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 
 const FormatRoutine csv_format = {
 	.name = "csv",
+	.positional = true,
 	.options = csv_options,
 	.check_options = csv_check_options,
 	.create = csv_create,

@@ -17,6 +17,7 @@ typedef struct CsvOptions
 	Size		null_len;
 	bool		ignore_errors;
 	bool		plain_decimals;
+	ValueStyle	style;
 	const char *empty_value;	/* error, delete or ignore */
 } CsvOptions;
 

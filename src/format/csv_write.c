@@ -39,6 +39,7 @@ typedef enum NodeClass
 	NODE_TIME,
 	NODE_TIMESTAMP,
 	NODE_TIMESTAMPTZ,
+	NODE_STYLED,				/* as the options say */
 	NODE_OTHER,					/* the type's text */
 	NODE_ARRAY,
 	NODE_COMPOSITE
@@ -50,6 +51,7 @@ struct CsvNode
 {
 	NodeClass	class;
 	Oid			type;			/* a domain's base type */
+	int32		typmod;
 	ValueOutput *output;		/* NODE_OTHER */
 
 	/* arrays */
@@ -78,6 +80,7 @@ typedef struct CsvEncoder
 	int			min_safe;		/* characters below get quotes */
 	int			escape;			/* as do these two; -1: none */
 	int			quote;
+	pg_tz	   *zone;
 	StringInfoData text;		/* of the field at hand, in UTF-8 */
 	int			ncolumns;
 	CsvColumn  *columns;
@@ -89,11 +92,17 @@ typedef struct CsvEncoder
 /* === Creation =============================================================== */
 
 static CsvNode *
-node_create(Oid type, int32 typmod, bool nested)
+node_create(const ValueStyle *style, Oid type, int32 typmod, bool nested)
 {
 	CsvNode    *node = palloc0(sizeof(CsvNode));
 
 	node->type = type = getBaseTypeAndTypmod(type, &typmod);
+	node->typmod = typmod;
+	if (style_changes(style, type))
+	{
+		node->class = NODE_STYLED;
+		return node;
+	}
 	switch (type)
 	{
 		case BOOLOID:
@@ -142,7 +151,7 @@ node_create(Oid type, int32 typmod, bool nested)
 	if (OidIsValid(node->element_type))
 	{
 		node->class = NODE_ARRAY;
-		node->element = node_create(node->element_type, typmod, true);
+		node->element = node_create(style, node->element_type, typmod, true);
 		get_typlenbyvalalign(node->element_type, &node->element_len, &node->element_byval, &node->element_align);
 	}
 	else if (!nested && get_typtype(type) == TYPTYPE_COMPOSITE)
@@ -155,7 +164,7 @@ node_create(Oid type, int32 typmod, bool nested)
 			Form_pg_attribute attribute = TupleDescAttr(node->desc, i);
 
 			if (!attribute->attisdropped)
-				node->attributes[i] = node_create(attribute->atttypid, attribute->atttypmod, true);
+				node->attributes[i] = node_create(style, attribute->atttypid, attribute->atttypmod, true);
 		}
 	}
 	else
@@ -173,6 +182,7 @@ csv_encoder_create(const EncoderSpec *spec)
 	CsvOptions *options = &encoder->options;
 
 	csv_options_parse(spec->options, options);
+	encoder->zone = pg_tzset(spec->time_zone);
 	if (options->null_literal)
 		options->null_literal = text_to_utf8(options->null_literal, &options->null_len);
 	encoder->quote = options->syntax.quote;
@@ -183,7 +193,7 @@ csv_encoder_create(const EncoderSpec *spec)
 	encoder->columns = palloc0(Max(spec->ncolumns, 1) * sizeof(CsvColumn));
 	for (int i = 0; i < spec->ncolumns; i++)
 	{
-		encoder->columns[i].node = node_create(spec->columns[i].type, spec->columns[i].typmod, false);
+		encoder->columns[i].node = node_create(&options->style, spec->columns[i].type, spec->columns[i].typmod, false);
 		encoder->columns[i].index = spec->columns[i].index;
 		encoder->columns[i].name = spec->columns[i].column;
 	}
@@ -346,6 +356,9 @@ append_node(CsvEncoder *encoder, CsvNode *node, Datum value, StringInfo out)
 			break;
 		case NODE_TIMESTAMPTZ:
 			append_timestamp(out, DatumGetTimestampTz(value), ' ', "Z");
+			break;
+		case NODE_STYLED:
+			style_append(out, &encoder->options.style, node->type, node->typmod, encoder->zone, value);
 			break;
 		case NODE_OTHER:
 			text = value_output_text(node->output, value);

@@ -11,6 +11,7 @@
 
 #include "compat.h"
 #include "fmgr.h"
+#include "format/value_style.h"
 #include "lib/stringinfo.h"
 #include "nodes/bitmapset.h"
 #include "nodes/pg_list.h"
@@ -38,6 +39,7 @@ typedef struct FormatColumn
 	bool		is_metadata;	/* field names one of the format's FormatMetadata */
 	int			position;		/* in DecoderSpec.fields, for formats without names */
 	bool		not_null;		/* the table says that it always has a value */
+	ValueStyle	style;			/* zeroed, until a format says otherwise */
 } FormatColumn;
 
 /*
@@ -140,6 +142,7 @@ typedef struct FormatRoutine
 	bool		connect;		/* Kafka Connect writes these values, and JSON keys beside them */
 	bool		single_column;	/* exactly one column (raw) */
 	bool		registry;		/* asks a schema registry */
+	bool		positional;		/* fields have no names, they go by the table's columns */
 	const FormatOption *options;	/* ends with a NULL name */
 	const FormatMetadata *metadata; /* NULL, or ends with a NULL name */
 
@@ -211,10 +214,11 @@ extern Datum value_input(ValueInput *input, const char *text, Size len, bool is_
 extern Datum bytea_input(const char *text, Size len);
 
 /*
- * An instant in milliseconds since 1970 as timestamptz, or as timestamp in 'zone'.
- * ERROR 22008 out of PostgreSQL's range.
+ * An instant in milliseconds or microseconds since 1970 as timestamptz, or as timestamp
+ * in 'zone'.  ERROR 22008 out of PostgreSQL's range.
  */
 extern Datum epoch_millis_datum(int64 ms, Oid type, pg_tz *zone);
+extern Datum epoch_micros_datum(int64 micros, Oid type, pg_tz *zone);
 
 /*
  * While messages are decoded or written the session's own DateStyle, IntervalStyle,

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "compat.h"
@@ -49,6 +50,7 @@ struct ValueInput
 	Oid			ioparam;
 	FmgrInfo	input;
 	pg_tz	   *zone;			/* of naive timestamps */
+	ValueStyle	style;			/* of times that are numbers */
 	int			scale;			/* of numeric(p,s), -1: as written */
 	int64		limit;			/* 10^p */
 	bool		zone_fixed;		/* its offset never changes */
@@ -373,6 +375,9 @@ value_input_create(const FormatColumn *column, const char *time_zone)
 
 	input->context = CurrentMemoryContext;
 	input->typmod = column->typmod;
+	input->style = column->style;
+	if (input->style.unit != UNIT_NONE)
+		input->zone = time_zone_get(time_zone);
 	input->type = getBaseTypeAndTypmod(column->type, &input->typmod);
 	if (input->type != column->type)
 		input->domain = column->type;
@@ -423,6 +428,37 @@ value_input_create(const FormatColumn *column, const char *time_zone)
 	return input;
 }
 
+/*
+ * Input functions of extensions are not all careful with their SQLSTATE: hstore's and
+ * ltree's call bad text a syntax error (42601), some an internal one (XX000).  Here it is
+ * the message's fault.
+ */
+static Datum
+foreign_input(ValueInput *input, char *string)
+{
+	MemoryContext context = CurrentMemoryContext;
+	Datum		result = (Datum) 0;
+
+	PG_TRY();
+	{
+		result = InputFunctionCall(&input->input, string, input->ioparam, input->typmod);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(context);
+		edata = CopyErrorData();
+		if (edata->sqlerrcode != ERRCODE_SYNTAX_ERROR && edata->sqlerrcode != ERRCODE_INTERNAL_ERROR)
+			PG_RE_THROW();
+		FlushErrorState();
+		edata->sqlerrcode = ERRCODE_INVALID_TEXT_REPRESENTATION;
+		ReThrowError(edata);
+	}
+	PG_END_TRY();
+	return result;
+}
+
 /* By the input function; also where a shortcut gave up. */
 static Datum
 value_input_plain(ValueInput *input, const char *text, Size len, bool is_number)
@@ -446,6 +482,14 @@ value_input_plain(ValueInput *input, const char *text, Size len, bool is_number)
 		case INPUT_TIMESTAMP:
 		case INPUT_TIMESTAMPTZ:
 
+			if (input->style.unit != UNIT_NONE && input->type != TIMETZOID && is_number_text(string))
+			{
+				result = time_from_number(&input->style, input->type, input->typmod, input->zone, string);
+				if (string != buf)
+					pfree(string);
+				return result;
+			}
+
 			/*
 			 * Nothing says what a bare number counts (case C03), and some
 			 * numbers look like dates: 20240301.
@@ -454,12 +498,13 @@ value_input_plain(ValueInput *input, const char *text, Size len, bool is_number)
 				ereport(ERROR,
 						(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 						 errmsg("a bare number is no value of type %s: %s", format_type_be(input->type), string),
-						 errhint("Read it into a bigint column and convert it with to_timestamp(), or have the producer write ISO 8601 text.")));
+						 errhint("The format's option time_unit says what numbers count; or read it into a bigint column.")));
 			break;
 		default:
 			break;
 	}
-	result = InputFunctionCall(&input->input, string, input->ioparam, input->typmod);
+	result = input->input.fn_oid >= FirstNormalObjectId ? foreign_input(input, string)
+		: InputFunctionCall(&input->input, string, input->ioparam, input->typmod);
 	if (string != buf)
 		pfree(string);
 	return result;
@@ -641,14 +686,25 @@ bytea_input(const char *text, Size len)
 Datum
 epoch_millis_datum(int64 ms, Oid type, pg_tz *zone)
 {
+	int64		micros;
+
+	if (pg_mul_s64_overflow(ms, 1000, &micros))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range: %lld ms", (long long) ms)));
+	return epoch_micros_datum(micros, type, zone);
+}
+
+Datum
+epoch_micros_datum(int64 micros, Oid type, pg_tz *zone)
+{
 	const int64 epoch = (int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 	TimestampTz result;
 	struct pg_tm tm;
 	fsec_t		fsec;
 	int			tz;
 
-	if (!pg_mul_s64_overflow(ms, 1000, &result) && !pg_sub_s64_overflow(result, epoch, &result) &&
-		IS_VALID_TIMESTAMP(result))
+	if (!pg_sub_s64_overflow(micros, epoch, &result) && IS_VALID_TIMESTAMP(result))
 	{
 		if (type == TIMESTAMPTZOID)
 			return TimestampTzGetDatum(result);
@@ -658,6 +714,7 @@ epoch_millis_datum(int64 ms, Oid type, pg_tz *zone)
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-			 errmsg("timestamp out of range: %lld ms", (long long) ms)));
+			 micros % 1000 == 0 ? errmsg("timestamp out of range: %lld ms", (long long) (micros / 1000)) :
+			 errmsg("timestamp out of range: %lld us", (long long) micros)));
 	return (Datum) 0;			/* not reached */
 }

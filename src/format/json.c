@@ -61,6 +61,9 @@ static const FormatOption json_options[] = {
 	{"nul_handling", "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"},
 	{"registry_framing", "error|strip", "what the five bytes of a schema registry before the JSON text mean"},
 	JSON_WRITE_OPTIONS,
+	TIME_UNIT_OPTION,
+	DECIMAL_FORMAT_OPTION,
+	BINARY_FORMAT_OPTION,
 	{NULL}
 };
 
@@ -108,8 +111,12 @@ json_create(const DecoderSpec *spec)
 	int		   *field_of = palloc((spec->ncolumns + 2) * sizeof(int));
 	int			nnames = spec->ncolumns;
 	bool		strip_nul = false;
+	ValueStyle	style = {0};
+	const FormatColumn *columns;
 	ListCell   *lc;
 
+	value_style_parse(spec->options, &style);
+	columns = styled_columns(spec->ncolumns, spec->columns, &style);
 	decoder->base.routine = &json_format;
 	foreach(lc, spec->options)
 	{
@@ -138,7 +145,7 @@ json_create(const DecoderSpec *spec)
 		ConnectOptions options = {.time_zone = spec->time_zone, .strip_nul = strip_nul,
 		.fail_on_missing = decoder->fail_on_missing, .lenient = &decoder->base.lenient};
 
-		decoder->wrapped = connect_row_create(spec->ncolumns, spec->columns, &options);
+		decoder->wrapped = connect_row_create(spec->ncolumns, columns, &options);
 		names[nnames++] = "schema";
 		names[nnames++] = "payload";
 	}
@@ -153,7 +160,7 @@ json_create(const DecoderSpec *spec)
 	{
 		JsonColumn *column = &decoder->columns[i];
 
-		column->target = json_target_create(&spec->columns[i], spec->time_zone, strip_nul);
+		column->target = json_target_create(&columns[i], spec->time_zone, strip_nul);
 		json_target_set_lenient(column->target, &decoder->base.lenient);
 		column->field = field_of[i];
 		column->index = spec->columns[i].index;

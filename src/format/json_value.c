@@ -30,6 +30,7 @@ typedef enum TargetClass
 	TARGET_JSON,
 	TARGET_JSONB,
 	TARGET_BYTEA,
+	TARGET_DECIMAL,				/* strings are Connect's bytes */
 	TARGET_ARRAY,
 	TARGET_COMPOSITE
 } TargetClass;
@@ -40,7 +41,8 @@ struct JsonTarget
 	Oid			type;			/* a domain's base type */
 	ValueInput *input;			/* of that type */
 	bool		strip_nul;
-	bool		latin1;			/* TARGET_BYTEA: strings are bytes, not base64 */
+	int32		typmod;
+	ValueStyle	style;
 	const bool *lenient;
 	Oid			domain;			/* InvalidOid: not a domain */
 	void	   *domain_cache;
@@ -278,10 +280,29 @@ bytea_datum(JsonTarget *target, const JsonText *value)
 
 	if (value->kind != JK_STRING)
 		shape_raise(target, value);
-	if (target->latin1)
+	if (target->style.binary == BINARY_LATIN1)
 		return latin1_datum(value);
 	text = value_text(target, value, &len, &copy);
-	result = bytea_input(text, len);
+	result = binary_input(target->style.binary, text, len);
+	if (copy)
+		pfree(copy);
+	return result;
+}
+
+static Datum
+decimal_datum(JsonTarget *target, const JsonText *value)
+{
+	Size		len;
+	char	   *copy;
+	const char *text;
+	Datum		result;
+
+	if (value->kind >= JK_OBJECT)
+		shape_raise(target, value);
+	if (value->kind != JK_STRING)
+		return text_datum(target, value);
+	text = value_text(target, value, &len, &copy);
+	result = decimal_from_base64(text, len, target->typmod);
 	if (copy)
 		pfree(copy);
 	return result;
@@ -478,6 +499,8 @@ base_datum(JsonTarget *target, const JsonText *value)
 			return jsonb_datum(target, value);
 		case TARGET_BYTEA:
 			return bytea_datum(target, value);
+		case TARGET_DECIMAL:
+			return decimal_datum(target, value);
 		case TARGET_ARRAY:
 			return array_datum(target, value);
 		default:
@@ -615,6 +638,7 @@ composite_create(JsonTarget *target, int32 typmod, const char *time_zone)
 		column.type = attribute->atttypid;
 		column.typmod = attribute->atttypmod;
 		column.collation = attribute->attcollation;
+		column.style = target->style;
 		target->attributes[i] = json_target_create(&column, time_zone, target->strip_nul);
 		attributes[n] = i;
 		names[n++] = column.column;
@@ -640,6 +664,8 @@ json_target_create(const FormatColumn *column, const char *time_zone, bool strip
 	if (base.type != column->type)
 		target->domain = column->type;
 	target->type = base.type;
+	target->typmod = base.typmod;
+	target->style = column->style;
 	target->input = value_input_create(&base, time_zone);
 	target->element_type = get_element_type(base.type);
 	get_type_category_preferred(base.type, &category, &preferred);
@@ -664,17 +690,16 @@ json_target_create(const FormatColumn *column, const char *time_zone, bool strip
 		target->class = TARGET_JSONB;
 	else if (base.type == BYTEAOID)
 		target->class = TARGET_BYTEA;
+	else if (base.type == NUMERICOID && target->style.decimal == DECIMAL_BASE64)
+	{
+		check_base64_scale(base.typmod, column->column);
+		target->class = TARGET_DECIMAL;
+	}
 	else if (category == TYPCATEGORY_STRING)
 		target->class = TARGET_STRING;
 	else
 		target->class = TARGET_SCALAR;
 	return target;
-}
-
-void
-json_target_set_latin1(JsonTarget *target)
-{
-	target->latin1 = true;
 }
 
 void

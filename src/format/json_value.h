@@ -14,16 +14,10 @@
 typedef struct JsonTarget JsonTarget;
 
 /*
- * How values become column->type.  Allocated in CurrentMemoryContext.
+ * How values become column->type, in column->style.  Allocated in CurrentMemoryContext.
  * strip_nul: \u0000 is dropped instead of being an error.
  */
 extern JsonTarget *json_target_create(const FormatColumn *column, const char *time_zone, bool strip_nul);
-
-/*
- * A bytea target reads strings as a byte per character (ISO 8859-1, case C07) instead of
- * base64.  Nothing to other targets.
- */
-extern void json_target_set_latin1(JsonTarget *target);
 
 /*
  * While *lenient, a value that is no good gives NULL, wherever it is nested.  Domains have

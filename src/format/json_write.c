@@ -45,6 +45,7 @@ typedef enum NodeClass
 	NODE_JSONB,
 	NODE_ARRAY,
 	NODE_COMPOSITE,
+	NODE_STYLED,				/* as the options say */
 	NODE_OTHER					/* a string with the type's text */
 } NodeClass;
 
@@ -55,6 +56,8 @@ struct JsonNode
 	NodeClass	class;
 	const struct JsonWriter *writer;	/* whose options count */
 	ValueOutput *output;		/* NODE_OTHER */
+	Oid			type;			/* NODE_STYLED: a base type */
+	int32		typmod;
 
 	/* arrays */
 	JsonNode   *element;
@@ -83,7 +86,8 @@ struct JsonWriter
 	bool		plain_decimals;
 	bool		skip_nulls;
 	bool		iso_timestamps;
-	bool		latin1;			/* bytea as characters */
+	ValueStyle	style;
+	pg_tz	   *zone;
 	int			nmembers;
 	JsonMember *members;
 };
@@ -176,8 +180,8 @@ put_escape(StringInfo out, const unsigned char *p, const unsigned char *end)
 }
 
 /* 'text' is UTF-8 */
-static void
-write_utf8(StringInfo out, const char *text, Size len)
+void
+json_write_utf8(StringInfo out, const char *text, Size len)
 {
 	const unsigned char *p = (const unsigned char *) text;
 	const unsigned char *end = p + len;
@@ -216,7 +220,7 @@ json_write_string(StringInfo out, const char *text, Size len)
 	Size		utf8_len = len;
 	const char *utf8 = text_to_utf8(text, &utf8_len);
 
-	write_utf8(out, utf8, utf8_len);
+	json_write_utf8(out, utf8, utf8_len);
 	if (utf8 != text)
 		pfree((char *) utf8);
 }
@@ -291,7 +295,7 @@ write_jsonb(StringInfo out, Jsonb *jsonb)
 		}
 		initStringInfo(&text);
 		write_jsonb_scalar(&text, &value);
-		write_utf8(out, text.data, text.len);
+		json_write_utf8(out, text.data, text.len);
 		pfree(text.data);
 		return;
 	}
@@ -415,39 +419,20 @@ write_float(StringInfo out, float8 value, bool single)
 }
 
 static void
-write_bytes(const JsonWriter *writer, StringInfo out, struct varlena *bytes, Datum original)
+write_styled(const JsonNode *node, Datum value, StringInfo out)
 {
-	const char *data = VARDATA_ANY(bytes);
-	Size		len = VARSIZE_ANY_EXHDR(bytes);
+	const JsonWriter *writer = node->writer;
+	StringInfoData text;
 
-	if (writer->latin1)
+	if (style_is_number(&writer->style, node->type))
 	{
-		char	   *utf8 = palloc_extended(2 * len + 1, MCXT_ALLOC_HUGE);
-		Size		n = 0;
-
-		for (Size i = 0; i < len; i++)
-		{
-			unsigned char c = (unsigned char) data[i];
-
-			if (c >= 0x80)
-				utf8[n++] = (char) (0xC0 | c >> 6);
-			utf8[n++] = (char) (c < 0x80 ? c : 0x80 | (c & 0x3F));
-		}
-		if (n > MaxAllocSize - 2)
-			ereport(ERROR,
-					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("a value of %zu bytes is too long for a message", len)));
-		write_utf8(out, utf8, n);
-		pfree(utf8);
+		style_append(out, &writer->style, node->type, node->typmod, writer->zone, value);
+		return;
 	}
-	else
-	{
-		appendStringInfoChar(out, '"');
-		append_base64(out, data, len);
-		appendStringInfoChar(out, '"');
-	}
-	if ((Pointer) bytes != DatumGetPointer(original))
-		pfree(bytes);
+	initStringInfo(&text);
+	style_append(&text, &writer->style, node->type, node->typmod, writer->zone, value);
+	json_write_utf8(out, text.data, text.len);
+	pfree(text.data);
 }
 
 static void
@@ -492,7 +477,12 @@ write_node(JsonNode *node, Datum value, StringInfo out)
 				pfree(varlena);
 			break;
 		case NODE_BYTEA:
-			write_bytes(node->writer, out, PG_DETOAST_DATUM_PACKED(value), value);
+			varlena = PG_DETOAST_DATUM_PACKED(value);
+			appendStringInfoChar(out, '"');
+			append_base64(out, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
+			appendStringInfoChar(out, '"');
+			if ((Pointer) varlena != DatumGetPointer(value))
+				pfree(varlena);
 			break;
 		case NODE_DATE:
 			append_byte(out, '"');
@@ -525,6 +515,9 @@ write_node(JsonNode *node, Datum value, StringInfo out)
 			break;
 		case NODE_COMPOSITE:
 			write_composite(node, value, out);
+			break;
+		case NODE_STYLED:
+			write_styled(node, value, out);
 			break;
 		case NODE_OTHER:
 			text = value_output_text(node->output, value);
@@ -565,6 +558,20 @@ write_members(const JsonWriter *writer, const Datum *values, const bool *isnull,
 
 static JsonNode *node_create(const JsonWriter *writer, Oid type, int32 typmod);
 
+/* Of arrays, too */
+static void
+check_decimal(const FormatColumn *column)
+{
+	int32		typmod = column->typmod;
+	Oid			type = getBaseTypeAndTypmod(column->type, &typmod);
+	Oid			element = get_element_type(type);
+
+	if (OidIsValid(element))
+		type = getBaseTypeAndTypmod(element, &typmod);
+	if (type == NUMERICOID)
+		check_base64_scale(typmod, column->column);
+}
+
 static void
 members_create(JsonWriter *writer, int n, const FormatColumn *columns)
 {
@@ -582,6 +589,8 @@ members_create(JsonWriter *writer, int n, const FormatColumn *columns)
 		member->lead_len = lead.len;
 		member->index = columns[i].index;
 		member->column = columns[i].column;
+		if (writer->style.decimal == DECIMAL_BASE64)
+			check_decimal(&columns[i]);
 		member->node = node_create(writer, columns[i].type, columns[i].typmod);
 	}
 }
@@ -620,6 +629,13 @@ node_create(const JsonWriter *writer, Oid type, int32 typmod)
 	check_stack_depth();
 	node->writer = writer;
 	type = getBaseTypeAndTypmod(type, &typmod);
+	if (style_changes(&writer->style, type))
+	{
+		node->class = NODE_STYLED;
+		node->type = type;
+		node->typmod = typmod;
+		return node;
+	}
 	switch (type)
 	{
 		case BOOLOID:
@@ -691,12 +707,15 @@ node_create(const JsonWriter *writer, Oid type, int32 typmod)
 }
 
 JsonWriter *
-json_writer_create(int ncolumns, const FormatColumn *columns, List *options)
+json_writer_create(const EncoderSpec *spec, const ValueStyle *style)
 {
 	JsonWriter *writer = palloc0(sizeof(JsonWriter));
 	ListCell   *lc;
 
-	foreach(lc, options)
+	writer->style = *style;
+	value_style_parse(spec->options, &writer->style);
+	writer->zone = pg_tzset(spec->time_zone);
+	foreach(lc, spec->options)
 	{
 		DefElem    *option = (DefElem *) lfirst(lc);
 
@@ -707,7 +726,7 @@ json_writer_create(int ncolumns, const FormatColumn *columns, List *options)
 		else if (strcmp(option->defname, "timestamp_format_standard") == 0)
 			writer->iso_timestamps = strcmp(defGetString(option), "ISO-8601") == 0;
 	}
-	members_create(writer, ncolumns, columns);
+	members_create(writer, spec->ncolumns, spec->columns);
 	return writer;
 }
 
@@ -715,12 +734,6 @@ bool
 json_writer_skips_nulls(const JsonWriter *writer)
 {
 	return writer->skip_nulls;
-}
-
-void
-json_writer_set_latin1(JsonWriter *writer)
-{
-	writer->latin1 = true;
 }
 
 void
@@ -735,7 +748,7 @@ json_encoder_create(const EncoderSpec *spec)
 {
 	JsonEncoder *encoder = palloc0(sizeof(JsonEncoder));
 
-	encoder->writer = json_writer_create(spec->ncolumns, spec->columns, spec->options);
+	encoder->writer = json_writer_create(spec, &(ValueStyle) {0});
 	return &encoder->base;
 }
 

@@ -21,22 +21,21 @@ typedef struct JsonWriter JsonWriter;
 	{"map_null_key_literal", "text", "Flink's, for maps with null keys; jsonb has none"}
 
 /*
- * A writer of objects with these members.  'options' are the format's.  Allocated in CurrentMemoryContext, and no longer needs the columns' array.
+ * A writer of objects with the spec's columns as members, by its options; 'style' is what
+ * these do not say.  Allocated in CurrentMemoryContext.
  */
-extern JsonWriter *json_writer_create(int ncolumns, const FormatColumn *columns, List *options);
+extern JsonWriter *json_writer_create(const EncoderSpec *spec, const ValueStyle *style);
 
 /* Does the option encode_ignore_null_fields hold? */
 extern bool json_writer_skips_nulls(const JsonWriter *writer);
-
-/* bytea becomes a string with a character per byte (ISO 8859-1) instead of base64. */
-extern void json_writer_set_latin1(JsonWriter *writer);
 
 /* Append one object; *column and errors as in FormatRoutine.encode. */
 extern void json_write_row(JsonWriter *writer, const Datum *values, const bool *isnull, StringInfo out,
 						   const char **column);
 
-/* Append a string with quotes and escapes.  'text' is in the database encoding. */
+/* Append a string with quotes and escapes.  'text' is in the database encoding, or UTF-8. */
 extern void json_write_string(StringInfo out, const char *text, Size len);
+extern void json_write_utf8(StringInfo out, const char *text, Size len);
 
 /* of format json */
 extern Encoder *json_encoder_create(const EncoderSpec *spec);

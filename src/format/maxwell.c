@@ -58,6 +58,9 @@ static const FormatOption maxwell_options[] = {
 	CDC_NUL_OPTION,
 	IGNORE_PARSE_ERRORS_OPTION,
 	JSON_WRITE_OPTIONS,
+	CDC_STYLE_OPTIONS,
+	CDC_EMPTY_OPTION,
+	CDC_FRAMING_OPTION,
 	{NULL}
 };
 
@@ -100,7 +103,7 @@ maxwell_create(const DecoderSpec *spec)
 
 	cdc_decoder_init(&decoder->cdc, &maxwell_events, spec);
 	decoder->cdc.read_row = maxwell_read_row;
-	decoder->row = cdc_row_create(&decoder->cdc, spec, false, "pk.");
+	decoder->row = cdc_row_create(&decoder->cdc, spec, "pk.");
 	return &decoder->cdc.base;
 }
 
@@ -111,6 +114,8 @@ maxwell_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	JsonText   *found = decoder->cdc.found;
 	CdcChange	change = {.before = &found[MAXWELL_DATA], .after = &found[MAXWELL_DATA]};
 
+	if (unlikely(cdc_is_empty(&decoder->cdc, len, sink)))
+		return;
 	change.op = cdc_begin(&decoder->cdc, bytes, len);
 	if (change.op == CDC_NO_ROW)
 		return;
@@ -126,7 +131,7 @@ maxwell_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 static Encoder *
 maxwell_create_encoder(const EncoderSpec *spec)
 {
-	return cdc_encoder_create(spec, &maxwell_shape, &maxwell_shape, false);
+	return cdc_encoder_create(&maxwell_events, spec, &maxwell_shape, &maxwell_shape);
 }
 
 const FormatRoutine maxwell_json_format = {

@@ -51,6 +51,9 @@ static const FormatOption ogg_options[] = {
 	CDC_TRUNCATE_OPTION,
 	IGNORE_PARSE_ERRORS_OPTION,
 	JSON_WRITE_OPTIONS,
+	CDC_STYLE_OPTIONS,
+	CDC_EMPTY_OPTION,
+	CDC_FRAMING_OPTION,
 	{"missing", "keep|null", "what a column means that an update does not hold: it keeps its value, or is null"},
 	{NULL}
 };
@@ -107,7 +110,7 @@ ogg_create(const DecoderSpec *spec)
 
 	cdc_decoder_init(&decoder->cdc, &ogg_events, spec);
 	decoder->cdc.read_row = ogg_read_row;
-	decoder->row = cdc_row_create(&decoder->cdc, spec, false, NULL);
+	decoder->row = cdc_row_create(&decoder->cdc, spec, NULL);
 	foreach(lc, spec->options)
 	{
 		DefElem    *option = (DefElem *) lfirst(lc);
@@ -125,6 +128,8 @@ ogg_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	JsonText   *found = decoder->cdc.found;
 	CdcChange	change = {.before = &found[OGG_BEFORE], .after = &found[OGG_AFTER]};
 
+	if (unlikely(cdc_is_empty(&decoder->cdc, len, sink)))
+		return;
 	change.op = cdc_begin(&decoder->cdc, bytes, len);
 	if (change.op == CDC_NO_ROW)
 		return;
@@ -138,7 +143,7 @@ ogg_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 static Encoder *
 ogg_create_encoder(const EncoderSpec *spec)
 {
-	return cdc_encoder_create(spec, &ogg_shape, &ogg_without_nulls, false);
+	return cdc_encoder_create(&ogg_events, spec, &ogg_shape, &ogg_without_nulls);
 }
 
 const FormatRoutine ogg_json_format = {

@@ -32,6 +32,8 @@ typedef struct RawDecoder
 	MemoryContext context;
 	int			width;			/* of fixed-width types, else 0 */
 	bool		little_endian;
+	bool		strip_nul;
+	int			encoding;		/* of text */
 	int			index;			/* of the column in the sink, -1: not wanted */
 	const char *column;
 } RawDecoder;
@@ -43,12 +45,15 @@ typedef struct RawEncoder
 	Oid			type;			/* a domain's base type */
 	int			width;			/* of fixed-width types, else 0 */
 	bool		little_endian;
+	int			encoding;		/* of text */
 	int			index;			/* in the arrays of values, -1: no column */
 	const char *column;
 } RawEncoder;
 
 static const FormatOption raw_options[] = {
 	{"endianness", "big-endian|little-endian", "byte order of integers and floats"},
+	{"nul_handling", "error|strip", "what NUL bytes in text mean; PostgreSQL cannot store them"},
+	{"charset", "text", "encoding of text; one that PostgreSQL converts from and to, such as ISO-8859-1; default UTF-8"},
 	{NULL}
 };
 
@@ -65,7 +70,7 @@ check_columns(int ncolumns, const FormatColumn *columns, bool is_key)
 }
 
 static bool
-is_little_endian(List *options)
+option_is(List *options, const char *name, const char *value)
 {
 	ListCell   *lc;
 
@@ -73,10 +78,42 @@ is_little_endian(List *options)
 	{
 		DefElem    *option = (DefElem *) lfirst(lc);
 
-		if (strcmp(option->defname, "endianness") == 0)
-			return strcmp(defGetString(option), "little-endian") == 0;
+		if (strcmp(option->defname, name) == 0)
+			return strcmp(defGetString(option), value) == 0;
 	}
 	return false;
+}
+
+/* -1: there is no such encoding */
+static int
+text_encoding(List *options)
+{
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		DefElem    *option = (DefElem *) lfirst(lc);
+
+		if (strcmp(option->defname, "charset") == 0)
+			return pg_char_to_encoding(defGetString(option));
+	}
+	return PG_UTF8;
+}
+
+static void
+raw_check_options(List *options, bool is_key)
+{
+	if (text_encoding(options) < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+				 errmsg("option \"%s_raw_charset\" names no encoding that PostgreSQL has", is_key ? "key" : "value"),
+				 errhint("Names are UTF-8, ISO-8859-1, windows-1252, EUC_JP .. UTF-16 is not among them: read it into bytea.")));
+}
+
+static bool
+is_little_endian(List *options)
+{
+	return option_is(options, "endianness", "little-endian");
 }
 
 /* Bytes of a binary number or boolean; 0 for types of any length. */
@@ -112,6 +149,8 @@ raw_create(const DecoderSpec *spec)
 	check_columns(spec->ncolumns, spec->columns, spec->is_key);
 	decoder->base.routine = &raw_format;
 	decoder->little_endian = is_little_endian(spec->options);
+	decoder->encoding = text_encoding(spec->options);
+	decoder->strip_nul = option_is(spec->options, "nul_handling", "strip");
 	decoder->index = -1;
 	if (spec->ncolumns == 0)
 		return &decoder->base;
@@ -202,8 +241,12 @@ raw_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		}
 		else
 		{
+			char	   *text;
+
+			if (decoder->strip_nul)
+				bytes = strip_nul_bytes(bytes, &len);
 			/* refuses NUL and bytes that are no UTF-8 (cases B01, B03) */
-			char	   *text = pg_any_to_server(bytes, (int) len, PG_UTF8);
+			text = pg_any_to_server(bytes, (int) len, decoder->encoding);
 
 			value = value_input(decoder->input, text, text == bytes ? len : strlen(text), false);
 		}
@@ -228,6 +271,7 @@ raw_create_encoder(const EncoderSpec *spec)
 	if (spec->ncolumns == 0)
 		return &encoder->base;
 	encoder->little_endian = is_little_endian(spec->options);
+	encoder->encoding = text_encoding(spec->options);
 	encoder->index = spec->columns->index;
 	encoder->column = spec->columns->column;
 	encoder->type = getBaseType(spec->columns->type);
@@ -301,6 +345,19 @@ append_fixed(const RawEncoder *encoder, Datum value, StringInfo bytes)
 	}
 }
 
+static const char *
+text_in_encoding(int encoding, const char *text, Size *len)
+{
+	const char *converted;
+
+	if (encoding == PG_UTF8)
+		return text_to_utf8(text, len);
+	converted = pg_server_to_any(text, (int) *len, encoding);
+	if (converted != text)
+		*len = strlen(converted);
+	return converted;
+}
+
 static bool
 raw_encode(Encoder *base, const Datum *values, const bool *isnull, StringInfo bytes, const char **column)
 {
@@ -330,7 +387,7 @@ raw_encode(Encoder *base, const Datum *values, const bool *isnull, StringInfo by
 			len = VARSIZE_ANY_EXHDR(varlena);
 		}
 		if (encoder->type != BYTEAOID)
-			text = text_to_utf8(text, &len);
+			text = text_in_encoding(encoder->encoding, text, &len);
 		appendBinaryStringInfo(bytes, text, (int) len);
 	}
 	*column = NULL;
@@ -341,6 +398,7 @@ const FormatRoutine raw_format = {
 	.name = "raw",
 	.single_column = true,
 	.options = raw_options,
+	.check_options = raw_check_options,
 	.create = raw_create,
 	.decode = raw_decode,
 	.create_encoder = raw_create_encoder,

@@ -381,7 +381,7 @@ estimate_cost(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, List *cla
 	}
 
 	index_pages = ceil(stats->index_pages * Min(1.0, entries / stats->versions));
-	index_pages = index_pages_fetched(index_pages * loops, (BlockNumber) stats->index_pages, 0, root) / loops;
+	index_pages = index_pages_fetched(index_pages * loops, (BlockNumber) stats->index_pages, stats->index_pages, root) / loops;
 	heap_pages = index_pages_fetched(fetched * loops, (BlockNumber) stats->pages, stats->index_pages, root) / loops;
 	fraction = Min(1.0, fetched / stats->versions);
 	if (loops <= 1 && choose_access(history->table, quals) != HISTORY_PROBE)

@@ -583,6 +583,8 @@ applier_flush(Applier *applier)
 void
 applier_end(Applier *applier)
 {
+	if (applier->missing_values > 0)
+		missing_values_add(applier->table->target, applier->missing_values);
 	table_writer_close(applier->current);
 	if (applier->versions)
 		table_writer_close(applier->versions);

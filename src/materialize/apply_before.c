@@ -174,10 +174,15 @@ nothing_to_keep(Applier *applier, const Change *change)
 {
 	const ApplyMap *map = applier->map;
 	int			first = bms_next_member(change->unchanged, -1);
+	bool		warned = applier->missing_values > 0;
 
-	if (applier->warned)
+	for (int i = 0; i < map->ncolumns; i++)
+	{
+		if (bms_is_member(map->sources[i], change->unchanged))
+			applier->missing_values++;
+	}
+	if (warned)
 		return;
-	applier->warned = true;
 	ereport(WARNING,
 			(errcode(ERRCODE_WARNING),
 			 errmsg("column \"%s\" of maintained table \"%s\" is set to null for key %s",

@@ -71,7 +71,7 @@ struct Applier
 	MemoryContext kept[2];		/* values that changes took over, in turn; */
 	int32		kept_partition; /* those of this partition */
 	bool		kept_last;		/* index of the last one */
-	bool		warned;			/* of a value that there is nothing to take for */
+	int64		missing_values; /* that there was nothing to take for */
 	RowSource	winner;			/* with current_by_event_time: row of the top */
 	bool		winner_changed;
 	int			norigins;

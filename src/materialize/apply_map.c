@@ -56,7 +56,7 @@ apply_map_create(const MaintainedTable *table, const TopicTable *topic)
 	ApplyMap   *map = palloc0(sizeof(ApplyMap));
 
 	/* its format may have been changed since materialize() looked */
-	if (table->append && topic->value_format->changelog)
+	if (table->append && topic_table_has_kinds(topic))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("maintained table \"%s\" has no key, but foreign table \"%s\" tells of updates and deletes",

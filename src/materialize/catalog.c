@@ -63,7 +63,8 @@ enum
 	MT_SYSTEM_IDENTIFIER,
 	MT_DATABASE_OID,
 	MT_CREATED_AT,
-	MT_NATTS = MT_CREATED_AT
+	MT_MISSING_VALUES,
+	MT_NATTS = MT_MISSING_VALUES
 };
 
 /* Columns of position_state */
@@ -475,6 +476,7 @@ maintained_table_insert(const MaintainedTable *table)
 	values[MT_SYSTEM_IDENTIFIER - 1] = Int64GetDatum((int64) GetSystemIdentifier());
 	values[MT_DATABASE_OID - 1] = ObjectIdGetDatum(MyDatabaseId);
 	values[MT_CREATED_AT - 1] = now;
+	values[MT_MISSING_VALUES - 1] = Int64GetDatum(0);
 	isnull[MT_TARGET - 1] = isnull[MT_STATE - 1] = isnull[MT_STATE_SINCE - 1] = false;
 	isnull[MT_SYSTEM_IDENTIFIER - 1] = isnull[MT_DATABASE_OID - 1] = false;
 	isnull[MT_CREATED_AT - 1] = false;
@@ -545,6 +547,32 @@ maintained_table_adopt(Oid target)
 	values[MT_SYSTEM_IDENTIFIER - 1] = Int64GetDatum((int64) GetSystemIdentifier());
 	values[MT_DATABASE_OID - 1] = ObjectIdGetDatum(MyDatabaseId);
 	replace[MT_SYSTEM_IDENTIFIER - 1] = replace[MT_DATABASE_OID - 1] = true;
+	(void) registration_modify(target, values, isnull, replace);
+}
+
+void
+missing_values_add(Oid target, int64 n)
+{
+	Relation	rel;
+	HeapTuple	tuple;
+	Datum		values[MT_NATTS] = {0};
+	bool		isnull[MT_NATTS] = {0};
+	bool		replace[MT_NATTS] = {0};
+	int64		before = 0;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.maintained_table, AccessShareLock);
+	tuple = row_of_target(rel, catalog_ids.maintained_table_pkey, target);
+	if (n >= 0 && HeapTupleIsValid(tuple))
+	{
+		bool		null;
+		Datum		count = heap_getattr(tuple, MT_MISSING_VALUES, RelationGetDescr(rel), &null);
+
+		before = null ? 0 : DatumGetInt64(count);
+	}
+	table_close(rel, AccessShareLock);
+	values[MT_MISSING_VALUES - 1] = Int64GetDatum(n < 0 ? 0 : before + n);
+	replace[MT_MISSING_VALUES - 1] = true;
 	(void) registration_modify(target, values, isnull, replace);
 }
 

@@ -108,6 +108,12 @@ extern const char *table_state_name(TableState state);
 extern void table_state_set(Oid target, TableState state, int sqlerrcode, const char *detail,
 							int32 partition, int64 offset);
 
+/*
+ * Count values that messages left out and no earlier one has told (case X11); n < 0: from
+ * 0 again.  Under the table's lock.
+ */
+extern void missing_values_add(Oid target, int64 n);
+
 /* The error columns; palloc'd.  False: no error is recorded. */
 typedef struct RegistrationError
 {

@@ -183,7 +183,7 @@ choose_keys(Relation source, const TopicTable *topic, ArrayType *primary_key, Ma
 		for (int i = 0; i < table->nkeys; i++)
 			table->key_columns[i] = pstrdup(topic->columns[topic->keys[i] - 1].name);
 		table->append = table->nkeys == 0;
-		if (table->append && topic->value_format->changelog)
+		if (table->append && topic_table_has_kinds(topic))
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("foreign table \"%s\" tells of updates and deletes, which need a key", topic->name),

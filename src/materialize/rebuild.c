@@ -88,6 +88,7 @@ start_over(const MaintainedTable *table)
 
 	positions_forget(table->target);
 	message_errors_forget(table->target);
+	missing_values_add(table->target, -1);
 	table_state_set(table->target, TABLE_BACKFILL, 0, NULL, -1, -1);
 }
 

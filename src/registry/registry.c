@@ -116,21 +116,50 @@ append_segment(StringInfo url, const char *segment)
 	}
 }
 
+/*
+ * How a text of the registry begins, for messages: whole characters, in the database
+ * encoding.  What other encodings may lack is shown as ?, because an error of conversion
+ * would be taken for the message's.
+ */
+static char *
+shown_text(const char *utf8)
+{
+	char	   *result = pnstrdup(utf8, pg_encoding_mbcliplen(PG_UTF8, utf8, (int) Min(strlen(utf8), 10000), 300));
+
+	for (char *p = result; GetDatabaseEncoding() != PG_UTF8 && *p; p++)
+	{
+		if ((unsigned char) *p >= 0x80)
+			*p = '?';
+	}
+	return result;
+}
+
 /* What the registry says of an error: {"error_code": 40403, "message": ".."}; may be "" */
 static char *
 error_text(const char *body)
 {
 	json_t	   *json = json_loads(body, 0, NULL);
 	const char *message = json_string_value(json_object_get(json, "message"));
-	char	   *result = psprintf("%s%.300s", message ? ": " : "", message ? message : "");
+	char	   *result = message ? psprintf(": %s", shown_text(message)) : pstrdup("");
 
 	json_decref(json);
 	return result;
 }
 
-/* The answer to a request that went well; the caller drops it. */
+/* Is it the registry that says so, or something else at a wrong address? */
+static bool
+has_error_code(const char *body)
+{
+	json_t	   *json = json_loads(body, 0, NULL);
+	bool		result = json_is_integer(json_object_get(json, "error_code"));
+
+	json_decref(json);
+	return result;
+}
+
+/* The answer to a request that went well; the caller drops it.  NULL: nothing is there, if that may be. */
 static json_t *
-ask(const RegistryAccess *access, const char *url, const char *json, const char *what)
+ask(const RegistryAccess *access, const char *url, const char *json, const char *what, bool missing_ok)
 {
 	StringInfoData body;
 	json_t	   *answer;
@@ -151,6 +180,8 @@ ask(const RegistryAccess *access, const char *url, const char *json, const char 
 				 errmsg("schema registry of server \"%s\" refuses %s", access->server_name, what),
 				 errdetail("%s: status %d%s.", url, status, error_text(body.data)),
 				 errhint("The columns of the foreign table, or its option \"schema\", must be compatible with the versions that are there.")));
+	if (status == 404 && missing_ok && has_error_code(body.data))
+		return NULL;
 	if (status == 404)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONNECTION_EXCEPTION),
@@ -192,7 +223,8 @@ typedef struct Collected
 	char	   *type;
 } Collected;
 
-static void collect(const RegistryAccess *access, const char *url, const char *what, int depth, Collected *collected);
+static bool collect(const RegistryAccess *access, const char *url, const char *what, int depth, bool missing_ok,
+					Collected *collected);
 
 /* Schemas that this one refers to come before it. */
 static void
@@ -222,16 +254,19 @@ collect_references(const RegistryAccess *access, json_t *references, const char 
 		appendStringInfo(&next, "%s/subjects/", access->url);
 		append_segment(&next, subject);
 		appendStringInfo(&next, "/versions/%lld", (long long) json_integer_value(version));
-		collect(access, next.data, psprintf("subject \"%s\", version %lld", subject, (long long) json_integer_value(version)),
-				depth + 1, collected);
+		(void) collect(access, next.data,
+					   psprintf("subject \"%s\", version %lld", shown_text(subject), (long long) json_integer_value(version)),
+					   depth + 1, false, collected);
 	}
 }
 
-static void
-collect(const RegistryAccess *access, const char *url, const char *what, int depth, Collected *collected)
+static bool
+collect(const RegistryAccess *access, const char *url, const char *what, int depth, bool missing_ok, Collected *collected)
 {
-	json_t	   *answer = ask(access, url, NULL, what);
+	json_t	   *answer = ask(access, url, NULL, what, missing_ok);
 
+	if (answer == NULL)
+		return false;
 	PG_TRY();
 	{
 		const char *text = json_string_value(json_object_get(answer, "schema"));
@@ -241,13 +276,53 @@ collect(const RegistryAccess *access, const char *url, const char *what, int dep
 			odd_answer(access, url, what);
 		collect_references(access, json_object_get(answer, "references"), url, what, depth, collected);
 		collected->texts = lappend(collected->texts, pstrdup(text));
-		collected->type = pstrdup(type ? type : "AVRO");
+		collected->type = type ? shown_text(type) : pstrdup("AVRO");
 	}
 	PG_FINALLY();
 	{
 		json_decref(answer);
 	}
 	PG_END_TRY();
+	return true;
+}
+
+/* In CurrentMemoryContext */
+static RegistrySchema *
+make_schema(const Collected *collected)
+{
+	RegistrySchema *schema = palloc0(sizeof(RegistrySchema));
+	ListCell   *lc;
+
+	schema->type = pstrdup(collected->type);
+	schema->texts = palloc(sizeof(char *) * list_length(collected->texts));
+	foreach(lc, collected->texts)
+		schema->texts[schema->ntexts++] = pstrdup(lfirst(lc));
+	return schema;
+}
+
+const RegistrySchema *
+registry_latest_schema(const RegistryAccess *access, const char *subject)
+{
+	Collected	collected = {0};
+	StringInfoData url;
+
+	initStringInfo(&url);
+	appendStringInfo(&url, "%s/subjects/", access->url);
+	append_segment(&url, subject);
+	appendStringInfoString(&url, "/versions/latest");
+	if (!collect(access, url.data, psprintf("subject \"%s\"", subject), 0, true, &collected))
+		return NULL;
+	return make_schema(&collected);
+}
+
+const RegistrySchema *
+registry_find_schema(const RegistryAccess *access, uint32 id)
+{
+	Collected	collected = {0};
+
+	if (!collect(access, psprintf("%s/schemas/ids/%u", access->url, id), psprintf("schema %u", id), 0, true, &collected))
+		return NULL;
+	return make_schema(&collected);
 }
 
 const RegistrySchema *
@@ -259,47 +334,69 @@ registry_schema(const RegistryAccess *access, uint32 id)
 	MemoryContext old;
 	Collected	collected = {0};
 	RegistrySchema *schema;
-	ListCell   *lc;
 
 	if (entry)
 		return entry->schema;
-	collect(access, psprintf("%s/schemas/ids/%u", access->url, id), what, 0, &collected);
+	(void) collect(access, psprintf("%s/schemas/ids/%u", access->url, id), what, 0, false, &collected);
 
 	entry = cache_add(key);
 	old = MemoryContextSwitchTo(cache_context);
-	schema = palloc0(sizeof(RegistrySchema));
-	schema->type = pstrdup(collected.type);
-	schema->texts = palloc(sizeof(char *) * list_length(collected.texts));
-	foreach(lc, collected.texts)
-		schema->texts[schema->ntexts++] = pstrdup(lfirst(lc));
+	schema = make_schema(&collected);
 	MemoryContextSwitchTo(old);
 	entry->schema = schema;
 	ncached++;					/* complete only now */
 	return schema;
 }
 
-uint32
-registry_register(const RegistryAccess *access, const char *subject, const char *schema)
+static char *
+subject_url(const RegistryAccess *access, const char *subject, const char *rest)
 {
-	char	   *key = cache_key(access, psprintf("%s\n%s", subject, schema));
-	CacheEntry *entry = cache_find(key);
-	char	   *what = psprintf("a schema for subject \"%s\"", subject);
 	StringInfoData url;
-	json_t	   *body;
-	char	   *text;
-	char	   *json;
-	json_t	   *answer;
-	json_int_t	id = 0;
-	bool		ok;
 
-	if (entry)
-		return entry->id;
 	initStringInfo(&url);
 	appendStringInfo(&url, "%s/subjects/", access->url);
 	append_segment(&url, subject);
-	appendStringInfoString(&url, "/versions");
+	appendStringInfoString(&url, rest);
+	return url.data;
+}
 
-	body = json_pack("{s:s}", "schema", schema);
+/* An answer's "id"; drops the answer. */
+static uint32
+take_id(const RegistryAccess *access, const char *url, const char *what, json_t *answer)
+{
+	json_t	   *member = json_object_get(answer, "id");
+	json_int_t	id = json_is_integer(member) ? json_integer_value(member) : -1;
+
+	json_decref(answer);
+	if (id < 0 || id > PG_UINT32_MAX)
+		odd_answer(access, url, what);
+	return (uint32) id;
+}
+
+uint32
+registry_register(const RegistryAccess *access, const char *subject, const char *schema)
+{
+	return registry_register_as(access, subject, "AVRO", schema);
+}
+
+uint32
+registry_register_as(const RegistryAccess *access, const char *subject, const char *type, const char *schema)
+{
+	char	   *key = cache_key(access, psprintf("%s\n%s\n%s", subject, type, schema));
+	CacheEntry *entry = cache_find(key);
+	char	   *what = psprintf("a schema for subject \"%s\"", subject);
+	char	   *url = subject_url(access, subject, "/versions");
+	json_t	   *body;
+	char	   *text;
+	char	   *json;
+	uint32		id;
+
+	if (entry)
+		return entry->id;
+
+	/* registries know Avro without its name, and some of them nothing else */
+	body = strcmp(type, "AVRO") == 0 ? json_pack("{s:s}", "schema", schema)
+		: json_pack("{s:s, s:s}", "schemaType", type, "schema", schema);
 	text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	json_decref(body);
 	if (text == NULL)
@@ -309,15 +406,29 @@ registry_register(const RegistryAccess *access, const char *subject, const char 
 	json = pstrdup(text);
 	free(text);
 
-	answer = ask(access, url.data, json, what);
-	ok = json_is_integer(json_object_get(answer, "id"));
-	if (ok)
-		id = json_integer_value(json_object_get(answer, "id"));
-	json_decref(answer);
-	if (!ok || id < 0 || id > PG_UINT32_MAX)
-		odd_answer(access, url.data, what);
+	id = take_id(access, url, what, ask(access, url, json, what, false));
 	entry = cache_add(key);
-	entry->id = (uint32) id;
+	entry->id = id;
 	ncached++;
-	return entry->id;
+	return id;
+}
+
+uint32
+registry_latest(const RegistryAccess *access, const char *subject, const char *type)
+{
+	char	   *what = psprintf("the latest schema of subject \"%s\"", subject);
+	char	   *url = subject_url(access, subject, "/versions/latest");
+	json_t	   *answer = ask(access, url, NULL, what, false);
+	const char *given = json_string_value(json_object_get(answer, "schemaType"));
+
+	if (strcmp(given ? given : "AVRO", type) != 0)
+	{
+		char	   *copy = pstrdup(given ? given : "AVRO");
+
+		json_decref(answer);
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_ERROR),
+				 errmsg("%s is of type %s, not %s", what, copy, type)));
+	}
+	return take_id(access, url, what, answer);
 }

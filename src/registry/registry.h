@@ -41,9 +41,28 @@ extern const char *registry_url_problem(const char *url);
 extern const RegistrySchema *registry_schema(const RegistryAccess *access, uint32 id);
 
 /*
+ * The latest schema of a subject, in CurrentMemoryContext, not cached; NULL if there is no
+ * such subject.  Errors as above.
+ */
+extern const RegistrySchema *registry_latest_schema(const RegistryAccess *access, const char *subject);
+
+/* The same of an id that may be none of the registry's: a guess. */
+extern const RegistrySchema *registry_find_schema(const RegistryAccess *access, uint32 id);
+
+/*
  * The id of a schema under a subject, which is registered if it is new.  Cached as
  * above.  ERROR HV000 where the registry refuses the schema, else as above.
  */
 extern uint32 registry_register(const RegistryAccess *access, const char *subject, const char *schema);
+
+/* The same for a schema of another type than Avro: "PROTOBUF" */
+extern uint32 registry_register_as(const RegistryAccess *access, const char *subject, const char *type,
+								   const char *schema);
+
+/*
+ * The id of a subject's latest schema, which is asked for each time.  ERROR HV000 if it is
+ * of another type, else as above.
+ */
+extern uint32 registry_latest(const RegistryAccess *access, const char *subject, const char *type);
 
 #endif							/* UK_REGISTRY_H */
