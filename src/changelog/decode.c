@@ -17,6 +17,7 @@
 #include "compat.h"
 #include "fdw/pending.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -29,6 +30,9 @@
 
 /* Longest value that a format may take for a delete: "null", framed, with blanks. */
 #define DELETE_MARKER_MAX	16
+
+/* How much is kept of an error's text, in bytes */
+#define ERROR_TEXT_MAX		1000
 
 typedef enum ValueUse
 {
@@ -460,6 +464,17 @@ is_ignored(const ChangeDecoder *decoder, int sqlerrcode)
 		(ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_DATA_EXCEPTION && sqlerrcode != ERRCODE_INVALID_PARAMETER_VALUE);
 }
 
+/* Type input repeats a value in what it says of it, however long it is. */
+static char *
+shortened(const char *text)
+{
+	int			len = (int) strlen(text);
+
+	if (len <= ERROR_TEXT_MAX)
+		return pstrdup(text);
+	return psprintf("%.*s...", pg_mbcliplen(text, len, ERROR_TEXT_MAX), text);
+}
+
 /* In CurrentMemoryContext. */
 static void
 fill_error(ChangeDecoder *decoder, const ErrorData *edata, ChangeError *error)
@@ -469,7 +484,9 @@ fill_error(ChangeDecoder *decoder, const ErrorData *edata, ChangeError *error)
 	error->in_key = decoder->in_key;
 	error->ignored = is_ignored(decoder, edata->sqlerrcode);
 	error->column = decoder->sink.column ? pstrdup(decoder->sink.column) : NULL;
-	error->message = edata->detail ? psprintf("%s (%s)", edata->message, edata->detail) : pstrdup(edata->message);
+	error->message = shortened(edata->message);
+	if (edata->detail)
+		error->message = psprintf("%s (%s)", error->message, shortened(edata->detail));
 	error->hint = edata->hint ? pstrdup(edata->hint) : NULL;
 	error->key_known = decoder->key_known;
 }
