@@ -286,6 +286,12 @@ debezium_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		return;
 	}
 	change.op = cdc_op(&decoder->cdc);
+	if (change.op == CDC_TRUNCATE && base->applies_truncate)
+	{
+		read_metadata(decoder, sink);
+		cdc_emit_truncate(&decoder->cdc, sink);
+		return;
+	}
 	if (!cdc_tells_row(&decoder->cdc, change.op))
 		return;
 	read_metadata(decoder, sink);
@@ -300,6 +306,27 @@ debezium_has_row(Decoder *base, const char *bytes, Size len)
 	if (cdc_is_empty(&decoder->cdc, len, NULL))
 		return decoder->cdc.empty == CDC_EMPTY_DELETE;
 	return !find_event(decoder, bytes, len) || cdc_tells_row(&decoder->cdc, cdc_op(&decoder->cdc));
+}
+
+static bool
+debezium_truncates(Decoder *base, const char *bytes, Size len)
+{
+	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
+	JsonText   *event = decoder->cdc.found;
+
+	if (!cdc_peek(&decoder->cdc, bytes, len))
+		return false;
+	if (event[EVENT_OP].kind == JK_MISSING && connect_is_wrapper(&event[EVENT_SCHEMA], &event[EVENT_PAYLOAD]) &&
+		event[EVENT_PAYLOAD].kind == JK_OBJECT)
+	{
+		JsonText	payload = event[EVENT_PAYLOAD];
+		JsonScan	scan;
+
+		json_scan_init(&scan, payload.text, payload.len);
+		if (!json_scan_object(&scan, decoder->cdc.members, event))
+			return false;
+	}
+	return cdc_truncates(&decoder->cdc);
 }
 
 static Encoder *
@@ -318,5 +345,6 @@ const FormatRoutine debezium_json_format = {
 	.decode = debezium_decode,
 	.create_encoder = debezium_create_encoder,
 	.encode = cdc_encode,
-	.has_row = debezium_has_row
+	.has_row = debezium_has_row,
+	.truncates = debezium_truncates
 };
