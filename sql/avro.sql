@@ -44,6 +44,16 @@ DROP FOREIGN TABLE avro_vague;
 -- numbers that don't fit
 CREATE FOREIGN TABLE avro_small (v smallint) SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro');
 SELECT * FROM upsert_kafka.decode(NULL::avro_small, NULL, '\x0280f104');
+-- times at the ends: 64 bits of microseconds since 1970 end before PostgreSQL's last year, and hold more than its first
+CREATE FOREIGN TABLE avro_times (t timestamp) SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro');
+SELECT d.t FROM upsert_kafka.encode(ROW('294246-12-31 23:59:59.999999')::avro_times) e, upsert_kafka.decode(NULL::avro_times, NULL, e.value) d;
+SELECT upsert_kafka.encode(ROW('294276-12-31 23:59:59')::avro_times);
+SELECT upsert_kafka.encode(ROW('infinity')::avro_times);
+CREATE FOREIGN TABLE avro_time_text (t text)
+  SERVER avro_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro', value_avro_schema
+  '{"type": "record", "name": "R", "fields": [{"name": "t", "type": {"type": "long", "logicalType": "timestamp-micros"}}]}');
+SELECT * FROM upsert_kafka.decode(NULL::avro_times, NULL, '\x02ffffffffffffffffff01');
+SELECT * FROM upsert_kafka.decode(NULL::avro_time_text, NULL, '\xffffffffffffffffff01');
 
 -- === a given schema: fields are found by name ===
 -- order, nullability, fields that the table doesn't have, columns that the schema doesn't have

@@ -67,6 +67,14 @@ is(scalar($registry->requests) - scalar(@before), 1, 'twenty statements, one req
 like(error_of($decode->('0000000063' . '00', undef)), qr/08000.*does not know schema 99.*40403|08000.*does not know schema 99.*Schema not found/s, 'an unknown id');
 $registry->restart(mode => 'busy');
 like(error_of($decode->($key, undef)), qr/08006.*status 503: not ready/s, 'not ready');
+# a long text ends with a whole character, and is one of the database's encoding
+$registry->restart(mode => 'wordy');
+like(error_of($decode->($key, undef)), qr/08006.*status 503: x(\xc3\xbc){149}\.\n/s, 'a long text ..');
+$node->safe_psql('postgres', "CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'");
+$node->safe_psql('ascii', "CREATE EXTENSION upsert_kafka; CREATE SERVER kafka FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers 'localhost:1', registry_url '$url');
+	CREATE FOREIGN TABLE orders (id bigint) SERVER kafka OPTIONS (connector 'kafka', topic 'x', value_format 'avro-confluent')");
+my ($rc, undef, $said) = $node->psql('ascii', "\\set VERBOSITY verbose\nSELECT * FROM upsert_kafka.decode(NULL::orders, NULL, '\\x000000002a')");
+like($said, qr/08006.*status 503: x\?{298}\.\n/s, '.. also where the database has other characters');
 $registry->restart(mode => 'html');
 like(error_of($decode->($key, undef)), qr/08006.*gives no JSON/s, 'something else than a registry');
 $registry->restart(mode => 'redirect');

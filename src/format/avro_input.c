@@ -142,6 +142,16 @@ avro_read_block(AvroInput *in, const AvroNode *node, int64 *bytes)
 	return n;
 }
 
+void
+avro_check_block(const AvroInput *in, const char *begin, int64 bytes)
+{
+	if (unlikely(bytes >= 0 && in->p - begin != bytes))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+				 errmsg("invalid Avro data: a block of %lld bytes says that it has %lld",
+						(long long) (in->p - begin), (long long) bytes)));
+}
+
 int64
 avro_read_micros(AvroInput *in, const AvroNode *node)
 {

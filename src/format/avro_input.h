@@ -96,6 +96,12 @@ extern int	avro_read_branch(AvroInput *in, const AvroNode *node);
 extern int64 avro_read_block(AvroInput *in, const AvroNode *node, int64 *bytes);
 
 /*
+ * After the items of a block that began at 'begin': ERROR 22P03 unless it had the length
+ * that was told, by which it would have been skipped.
+ */
+extern void avro_check_block(const AvroInput *in, const char *begin, int64 bytes);
+
+/*
  * A time of any unit in microseconds; nanoseconds are cut off.  ERROR 22008 on overflow.
  */
 extern int64 avro_read_micros(AvroInput *in, const AvroNode *node);

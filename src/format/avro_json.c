@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "common/int.h"
 #include "common/shortest_dec.h"
 #include "fmgr.h"
 #include "format/avro_json.h"
@@ -42,9 +43,10 @@ append_float(StringInfo out, double value, bool is_float)
 static void
 append_instant(StringInfo out, int64 micros, const char *zone)
 {
-	Timestamp	timestamp = micros - (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY;
+	Timestamp	timestamp;
 
-	if (micros < PG_INT64_MIN + (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY || !IS_VALID_TIMESTAMP(timestamp))
+	if (pg_sub_s64_overflow(micros, (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY, &timestamp) ||
+		!IS_VALID_TIMESTAMP(timestamp))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("timestamp out of range: %lld microseconds", (long long) micros)));
@@ -247,6 +249,8 @@ avro_json_append(StringInfo out, AvroInput *in, const AvroNode *node)
 	appendStringInfoChar(out, is_map ? '{' : '[');
 	while ((n = avro_read_block(in, node, &bytes)) > 0)
 	{
+		const char *begin = in->p;
+
 		for (int64 i = 0; i < n; i++)
 		{
 			if (!first)
@@ -263,6 +267,7 @@ avro_json_append(StringInfo out, AvroInput *in, const AvroNode *node)
 			}
 			avro_json_append(out, in, node->children[0]);
 		}
+		avro_check_block(in, begin, bytes);
 	}
 	appendStringInfoChar(out, is_map ? '}' : ']');
 }
@@ -301,6 +306,8 @@ avro_hstore_append(StringInfo out, AvroInput *in, const AvroNode *node)
 	initStringInfo(&value);
 	while ((n = avro_read_block(in, node, &bytes)) > 0)
 	{
+		const char *begin = in->p;
+
 		for (int64 i = 0; i < n; i++)
 		{
 			const AvroNode *item = node->children[0];
@@ -323,6 +330,7 @@ avro_hstore_append(StringInfo out, AvroInput *in, const AvroNode *node)
 			avro_text_append(&value, in, item, &is_number);
 			append_hstore_text(out, value.data, value.len);
 		}
+		avro_check_block(in, begin, bytes);
 	}
 	pfree(value.data);
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "common/base64.h"
+#include "common/int.h"
 #include "format/avro_output.h"
 #include "format/decimal_bytes.h"
 #include "format/format.h"
@@ -154,6 +155,23 @@ avro_put_micros(StringInfo out, const AvroNode *node, int64 micros)
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("value \"%lld\" is out of range for an Avro int", (long long) value)));
 	avro_put_long(out, value);
+}
+
+/* The last thirty years of PostgreSQL's range are too far from 1970. */
+void
+avro_put_timestamp(StringInfo out, const AvroNode *node, Timestamp timestamp)
+{
+	int64		micros;
+
+	if (TIMESTAMP_NOT_FINITE(timestamp))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("an infinite timestamp cannot be written")));
+	if (pg_add_s64_overflow(timestamp, (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY, &micros))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range for Avro")));
+	avro_put_micros(out, node, micros);
 }
 
 void
@@ -392,7 +410,6 @@ put_json_logical(StringInfo out, const AvroNode *node, const JsonbValue *value)
 	char	   *text = pnstrdup(value->val.string.val, value->val.string.len);
 	DecodeSettings settings;
 	volatile Datum datum = (Datum) 0;
-	int64		micros;
 
 	decode_settings_enter(&settings, "UTC");
 	PG_TRY();
@@ -420,12 +437,7 @@ put_json_logical(StringInfo out, const AvroNode *node, const JsonbValue *value)
 			appendBinaryStringInfo(out, (const char *) DatumGetUUIDP(datum)->data, UUID_LEN);
 			break;
 		default:
-			micros = DatumGetTimestamp(datum);
-			if (TIMESTAMP_NOT_FINITE(micros))
-				ereport(ERROR,
-						(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-						 errmsg("an infinite timestamp cannot be written")));
-			avro_put_micros(out, node, micros + (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY);
+			avro_put_timestamp(out, node, DatumGetTimestamp(datum));
 			break;
 	}
 }

@@ -7,6 +7,7 @@
 #ifndef UK_AVRO_OUTPUT_H
 #define UK_AVRO_OUTPUT_H
 
+#include "datatype/timestamp.h"
 #include "format/avro_schema.h"
 #include "lib/stringinfo.h"
 #include "utils/jsonb.h"
@@ -29,6 +30,9 @@ extern void avro_put_symbol(StringInfo out, const AvroNode *node, const char *sy
 
 /* A time in the node's unit; what is finer is cut off */
 extern void avro_put_micros(StringInfo out, const AvroNode *node, int64 micros);
+
+/* The same of a timestamp; ERROR 22008 for infinite ones, and beyond 64 bits since 1970 */
+extern void avro_put_timestamp(StringInfo out, const AvroNode *node, Timestamp timestamp);
 
 /* The text of a numeric; ERROR 22003 if it does not fit precision and scale */
 extern void avro_put_decimal(StringInfo out, const AvroNode *node, const char *text);

@@ -693,6 +693,8 @@ read_items(AvroReader *reader, AvroInput *in, const AvroNode *array, int dim, Ar
 
 	while ((n = avro_read_block(in, array, &bytes)) > 0)
 	{
+		const char *begin = in->p;
+
 		if (total + n > MaxArraySize)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -727,6 +729,7 @@ read_items(AvroReader *reader, AvroInput *in, const AvroNode *array, int dim, Ar
 						(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 						 errmsg("array size exceeds the maximum allowed (%d)", (int) MaxArraySize)));
 		}
+		avro_check_block(in, begin, bytes);
 	}
 	if (items->dims[dim] >= 0 && items->dims[dim] != total)
 		ragged();

@@ -489,11 +489,7 @@ write_timestamp(AvroWriter *writer, Datum value, StringInfo out)
 	fsec_t		fsec;
 	int			tz;
 
-	if (TIMESTAMP_NOT_FINITE(timestamp))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-				 errmsg("an infinite timestamp cannot be written")));
-	if (is_local != wants_local && !writer->zone_utc)
+	if (is_local != wants_local && !writer->zone_utc && !TIMESTAMP_NOT_FINITE(timestamp))
 	{
 		bool		ok;
 
@@ -514,7 +510,7 @@ write_timestamp(AvroWriter *writer, Datum value, StringInfo out)
 					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 					 errmsg("timestamp out of range")));
 	}
-	avro_put_micros(out, writer->node, timestamp + (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY);
+	avro_put_timestamp(out, writer->node, timestamp);
 }
 
 static void

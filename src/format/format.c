@@ -17,7 +17,9 @@ static const FormatRoutine *const formats[] = {
 	&raw_format,
 	&csv_format,
 	&avro_format,
-	&avro_confluent_format
+	&avro_confluent_format,
+	&protobuf_format,
+	&protobuf_confluent_format
 };
 
 const FormatRoutine *

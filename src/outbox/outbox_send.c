@@ -16,6 +16,7 @@
 #include "access/xlog_internal.h"
 #include "common/hashfn.h"
 #include "fdw/options.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "outbox/outbox_readable.h"
 #include "outbox/outbox_send.h"
@@ -181,7 +182,7 @@ stop_at(OutboxSender *sender, int64 seq, int code, const char *text)
 
 	state->stopped_seq = seq;
 	state->error_code = code;
-	state->error = pnstrdup(text, 1000);
+	state->error = pnstrdup(text, pg_mbcliplen(text, strlen(text), 1000));
 	state->error_at = GetCurrentTimestamp();
 	outbox_stream_update(state, false);
 	ereport(sender->own_transactions ? LOG : WARNING,

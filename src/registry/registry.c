@@ -116,13 +116,31 @@ append_segment(StringInfo url, const char *segment)
 	}
 }
 
+/*
+ * How a text of the registry begins, for messages: whole characters, in the database
+ * encoding.  What other encodings may lack is shown as ?, because an error of conversion
+ * would be taken for the message's.
+ */
+static char *
+shown_text(const char *utf8)
+{
+	char	   *result = pnstrdup(utf8, pg_encoding_mbcliplen(PG_UTF8, utf8, (int) Min(strlen(utf8), 10000), 300));
+
+	for (char *p = result; GetDatabaseEncoding() != PG_UTF8 && *p; p++)
+	{
+		if ((unsigned char) *p >= 0x80)
+			*p = '?';
+	}
+	return result;
+}
+
 /* What the registry says of an error: {"error_code": 40403, "message": ".."}; may be "" */
 static char *
 error_text(const char *body)
 {
 	json_t	   *json = json_loads(body, 0, NULL);
 	const char *message = json_string_value(json_object_get(json, "message"));
-	char	   *result = psprintf("%s%.300s", message ? ": " : "", message ? message : "");
+	char	   *result = message ? psprintf(": %s", shown_text(message)) : pstrdup("");
 
 	json_decref(json);
 	return result;
@@ -237,7 +255,7 @@ collect_references(const RegistryAccess *access, json_t *references, const char 
 		append_segment(&next, subject);
 		appendStringInfo(&next, "/versions/%lld", (long long) json_integer_value(version));
 		(void) collect(access, next.data,
-					   psprintf("subject \"%s\", version %lld", subject, (long long) json_integer_value(version)),
+					   psprintf("subject \"%s\", version %lld", shown_text(subject), (long long) json_integer_value(version)),
 					   depth + 1, false, collected);
 	}
 }
@@ -258,7 +276,7 @@ collect(const RegistryAccess *access, const char *url, const char *what, int dep
 			odd_answer(access, url, what);
 		collect_references(access, json_object_get(answer, "references"), url, what, depth, collected);
 		collected->texts = lappend(collected->texts, pstrdup(text));
-		collected->type = pstrdup(type ? type : "AVRO");
+		collected->type = type ? shown_text(type) : pstrdup("AVRO");
 	}
 	PG_FINALLY();
 	{
@@ -330,28 +348,55 @@ registry_schema(const RegistryAccess *access, uint32 id)
 	return schema;
 }
 
-uint32
-registry_register(const RegistryAccess *access, const char *subject, const char *schema)
+static char *
+subject_url(const RegistryAccess *access, const char *subject, const char *rest)
 {
-	char	   *key = cache_key(access, psprintf("%s\n%s", subject, schema));
-	CacheEntry *entry = cache_find(key);
-	char	   *what = psprintf("a schema for subject \"%s\"", subject);
 	StringInfoData url;
-	json_t	   *body;
-	char	   *text;
-	char	   *json;
-	json_t	   *answer;
-	json_int_t	id = 0;
-	bool		ok;
 
-	if (entry)
-		return entry->id;
 	initStringInfo(&url);
 	appendStringInfo(&url, "%s/subjects/", access->url);
 	append_segment(&url, subject);
-	appendStringInfoString(&url, "/versions");
+	appendStringInfoString(&url, rest);
+	return url.data;
+}
 
-	body = json_pack("{s:s}", "schema", schema);
+/* An answer's "id"; drops the answer. */
+static uint32
+take_id(const RegistryAccess *access, const char *url, const char *what, json_t *answer)
+{
+	json_t	   *member = json_object_get(answer, "id");
+	json_int_t	id = json_is_integer(member) ? json_integer_value(member) : -1;
+
+	json_decref(answer);
+	if (id < 0 || id > PG_UINT32_MAX)
+		odd_answer(access, url, what);
+	return (uint32) id;
+}
+
+uint32
+registry_register(const RegistryAccess *access, const char *subject, const char *schema)
+{
+	return registry_register_as(access, subject, "AVRO", schema);
+}
+
+uint32
+registry_register_as(const RegistryAccess *access, const char *subject, const char *type, const char *schema)
+{
+	char	   *key = cache_key(access, psprintf("%s\n%s\n%s", subject, type, schema));
+	CacheEntry *entry = cache_find(key);
+	char	   *what = psprintf("a schema for subject \"%s\"", subject);
+	char	   *url = subject_url(access, subject, "/versions");
+	json_t	   *body;
+	char	   *text;
+	char	   *json;
+	uint32		id;
+
+	if (entry)
+		return entry->id;
+
+	/* registries know Avro without its name, and some of them nothing else */
+	body = strcmp(type, "AVRO") == 0 ? json_pack("{s:s}", "schema", schema)
+		: json_pack("{s:s, s:s}", "schemaType", type, "schema", schema);
 	text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	json_decref(body);
 	if (text == NULL)
@@ -361,15 +406,29 @@ registry_register(const RegistryAccess *access, const char *subject, const char 
 	json = pstrdup(text);
 	free(text);
 
-	answer = ask(access, url.data, json, what, false);
-	ok = json_is_integer(json_object_get(answer, "id"));
-	if (ok)
-		id = json_integer_value(json_object_get(answer, "id"));
-	json_decref(answer);
-	if (!ok || id < 0 || id > PG_UINT32_MAX)
-		odd_answer(access, url.data, what);
+	id = take_id(access, url, what, ask(access, url, json, what, false));
 	entry = cache_add(key);
-	entry->id = (uint32) id;
+	entry->id = id;
 	ncached++;
-	return entry->id;
+	return id;
+}
+
+uint32
+registry_latest(const RegistryAccess *access, const char *subject, const char *type)
+{
+	char	   *what = psprintf("the latest schema of subject \"%s\"", subject);
+	char	   *url = subject_url(access, subject, "/versions/latest");
+	json_t	   *answer = ask(access, url, NULL, what, false);
+	const char *given = json_string_value(json_object_get(answer, "schemaType"));
+
+	if (strcmp(given ? given : "AVRO", type) != 0)
+	{
+		char	   *copy = pstrdup(given ? given : "AVRO");
+
+		json_decref(answer);
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_ERROR),
+				 errmsg("%s is of type %s, not %s", what, copy, type)));
+	}
+	return take_id(access, url, what, answer);
 }

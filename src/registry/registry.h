@@ -55,4 +55,14 @@ extern const RegistrySchema *registry_find_schema(const RegistryAccess *access, 
  */
 extern uint32 registry_register(const RegistryAccess *access, const char *subject, const char *schema);
 
+/* The same for a schema of another type than Avro: "PROTOBUF" */
+extern uint32 registry_register_as(const RegistryAccess *access, const char *subject, const char *type,
+								   const char *schema);
+
+/*
+ * The id of a subject's latest schema, which is asked for each time.  ERROR HV000 if it is
+ * of another type, else as above.
+ */
+extern uint32 registry_latest(const RegistryAccess *access, const char *subject, const char *type);
+
 #endif							/* UK_REGISTRY_H */
