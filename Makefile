@@ -2,7 +2,7 @@
 # With nothing set up at all: make demo, make test (see README.md).
 PG_CONFIG ?= pg_config
 
-SCRIPTS_HERE = demo test matrix setup interop fuzz
+SCRIPTS_HERE = demo test matrix setup interop debezium fuzz
 ifneq ($(filter $(SCRIPTS_HERE),$(MAKECMDGOALS)),)
 
 # These need neither PostgreSQL nor anything else to be there yet.
@@ -12,6 +12,7 @@ test: ; @test/run
 matrix: ; @test/matrix
 setup: ; @test/setup
 interop: ; @test/interop/run
+debezium: ; @test/debezium/run
 fuzz: ; @test/fuzz/run $(if $(SECONDS),-s $(SECONDS)) $(FORMAT)
 
 else

@@ -120,6 +120,12 @@ SELECT d.db FROM upsert_kafka.decode(NULL::proto_narrow, NULL, '\x61ffffffffffff
 CREATE FOREIGN TABLE proto_time (sf64 timestamptz) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_descriptor :'shop', value_protobuf_message 'shop.Numbers');
 SELECT d.sf64 FROM upsert_kafka.decode(NULL::proto_time, NULL, '\x510100000000000000') d;
 
+-- unless time_unit says what it counts, both ways; dates are days
+CREATE FOREIGN TABLE proto_counted (i32 date, i64 timestamptz, u64 timestamp, sf64 time, s64 timestamptz(0)) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_descriptor :'shop',
+  value_protobuf_message 'shop.Numbers', value_protobuf_time_unit 'ms', time_zone 'Asia/Tokyo');
+SELECT d.*, encode(e.value, 'hex') FROM upsert_kafka.decode(NULL::proto_counted, NULL, '\x0801' || '\x10d00f'::bytea || '\x20d00f' || '\x30d10f' || '\x51e803000000000000') d, upsert_kafka.encode(d) e;
+SELECT upsert_kafka.encode(jsonb_populate_record(NULL::proto_counted, '{"u64": "1969-01-01"}'));
+
 -- === other types for the same fields ===
 CREATE EXTENSION hstore;
 CREATE DOMAIN proto_paid AS text CHECK (VALUE <> 'NEW');
@@ -133,6 +139,17 @@ SELECT d.* FROM upsert_kafka.decode(NULL::proto_more, NULL, decode('2001' || '72
 -- a domain's say, also about what is left out
 SELECT d.status FROM upsert_kafka.decode(NULL::proto_more, NULL, '') d;
 SELECT d.raw FROM upsert_kafka.decode(NULL::proto_more, NULL, '\x200192010100') d;
+-- === nul_handling, empty_value ===
+ALTER FOREIGN TABLE proto_orders OPTIONS (ADD value_protobuf_nul_handling 'strip');
+SELECT d.name, d.texts, d.parent FROM upsert_kafka.decode(NULL::proto_orders, NULL, '\x12036100629a010200635204120200645203980100') d;
+ALTER FOREIGN TABLE proto_orders OPTIONS (DROP value_protobuf_nul_handling);
+-- a message of no bytes has nothing but defaults, unless it means something else
+ALTER FOREIGN TABLE proto_orders OPTIONS (ADD value_protobuf_empty_value 'error');
+SELECT d.id FROM upsert_kafka.decode(NULL::proto_orders, NULL, '') d;
+ALTER FOREIGN TABLE proto_orders OPTIONS (SET value_protobuf_empty_value 'ignore');
+SELECT d.id FROM upsert_kafka.decode(NULL::proto_orders, NULL, '') d;
+ALTER FOREIGN TABLE proto_orders OPTIONS (DROP value_protobuf_empty_value);
+
 -- === writing: what Google's libraries write ===
 SELECT encode(e.value, 'hex') = :'full' AS same FROM upsert_kafka.decode(NULL::proto_orders, NULL, decode(:'full', 'hex')) d, upsert_kafka.encode(d) e;
 -- NULL is left out; in arrays and maps, where it cannot, it is the type's default, or for text write_null_string_literal, as in Flink
@@ -247,11 +264,19 @@ SELECT * FROM proto_lenient;
 CREATE FOREIGN TABLE proto_upsert (id bigint OPTIONS (key 'true'), name text, codes int[], at timestamptz) SERVER proto_kafka OPTIONS (connector 'upsert-kafka', topic 'regress_proto', key_format 'protobuf', value_format 'protobuf',
   key_protobuf_descriptor :'shop', key_protobuf_message 'shop.Key', value_protobuf_descriptor :'shop', value_protobuf_message 'shop.Order');
 INSERT INTO proto_upsert VALUES (0, 'zero', '{1,2}', '2020-01-01 00:00:00+00'), (1, 'one', NULL, NULL), (2, 'two', NULL, NULL);
+-- a key of no bytes is a key: only values can mean something else
+ALTER FOREIGN TABLE proto_upsert OPTIONS (ADD key_protobuf_empty_value 'delete');
 UPDATE proto_upsert SET name = 'ONE' WHERE id = 1;
 DELETE FROM proto_upsert WHERE id = 2;
 SELECT * FROM proto_upsert ORDER BY id;
 -- the key of 0 is a message of no bytes: a key, not none
 \! test/kt consume regress_proto
+
+-- empty_value 'delete': a value of no bytes is a tombstone, too
+\! printf '%s\n' "x'0801'|" | test/kt produce regress_proto
+SELECT id, name FROM proto_upsert ORDER BY id;
+ALTER FOREIGN TABLE proto_upsert OPTIONS (ADD value_protobuf_empty_value 'delete');
+SELECT id, name FROM proto_upsert ORDER BY id;
 
 -- === protobuf-confluent: a frame in front, which names a schema and the type in it ===
 CREATE FOREIGN TABLE proto_framed (id bigint, name text) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf-confluent',

@@ -277,29 +277,70 @@ check_targets(int64 end)
 	}
 }
 
+/* Messages of one target, together where they are sent directly. */
+static void
+send_run(int n, const PendingRecord *records, const KafkaOutRecord **out)
+{
+	if (n == 0)
+		return;
+	if (sending->outbox != NULL)
+	{
+		for (int i = 0; i < n; i++)
+			send_record(&records[i]);
+		return;
+	}
+	for (int i = 0; i < n; i++)
+		out[i] = &records[i].out;
+	kafka_produce_many(sender_of(records[0].target)->producer, n, out);
+}
+
+static void
+send_batch(int n, const PendingRecord *records, int64 end)
+{
+	const KafkaOutRecord **out = palloc(sizeof(KafkaOutRecord *) * n);
+	int			begin = 0;		/* of what is to be sent together */
+
+	for (int i = 0; i < n; i++)
+	{
+		const PendingRecord *record = &records[i];
+		bool		now = (record->target->delivery == DELIVERY_EXACTLY_ONCE) == (sending->outbox != NULL);
+		bool		window = record->target->window_rows > 1;
+
+		if (i > begin && (!now || window || record->target != records[begin].target))
+		{
+			send_run(i - begin, &records[begin], out);
+			begin = i;
+		}
+		if (now && window_ends(record))
+			window_flush();
+		if (now && window)
+		{
+			int64		position = record->position;
+			PendingRecord own;
+
+			/* it is kept for longer than the batch */
+			(void) pending_fetch(&position, end, &own);
+			window_add(&own);
+		}
+		if (!now || window)
+			begin = i + 1;
+	}
+	send_run(n - begin, &records[begin], out);
+	pfree(out);
+}
+
 static void
 send_all(int64 end)
 {
+	PendingBatch *batch = pending_batch_create();
+	PendingRecord *records;
 	int64		position = 0;
-	PendingRecord record;
+	int			n;
 
-	while (pending_fetch(&position, end, &record))
+	while ((n = pending_batch_fetch(batch, &position, end, &records)) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if ((record.target->delivery == DELIVERY_EXACTLY_ONCE) != (sending->outbox != NULL))
-		{
-			pending_record_free(&record);
-			continue;
-		}
-		if (window_ends(&record))
-			window_flush();
-		if (record.target->window_rows > 1)
-			window_add(&record);
-		else
-		{
-			send_record(&record);
-			pending_record_free(&record);
-		}
+		send_batch(n, records, end);
 	}
 	window_flush();
 }

@@ -27,6 +27,7 @@ static const TypeName logical_types[] = {
 	{"io.debezium.data.Uuid", "uuid"},
 	{"io.debezium.data.Json", "jsonb"},
 	{"io.debezium.data.Tsvector", "tsvector"},
+	{"io.debezium.data.geometry.Point", "point"},
 	{"io.debezium.time.Date", "date"},
 	{"io.debezium.time.Time", "time(3) without time zone"},
 	{"io.debezium.time.MicroTime", "time without time zone"},
@@ -91,6 +92,19 @@ logical_type(const JsonText *schema, const JsonText *name)
 
 		return length > 0 ? psprintf("bit(%d)", length) : "bit varying";
 	}
+	return NULL;
+}
+
+const char *
+import_connect_name(const char *name, int length)
+{
+	for (int i = 0; i < lengthof(logical_types); i++)
+	{
+		if (strcmp(name, logical_types[i].name) == 0)
+			return logical_types[i].type;
+	}
+	if (strcmp(name, "io.debezium.data.Bits") == 0)
+		return length > 0 ? psprintf("bit(%d)", length) : "bit varying";
 	return NULL;
 }
 

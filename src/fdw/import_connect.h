@@ -15,6 +15,9 @@
  */
 extern bool import_connect_columns(const JsonText *schema, const char *field, ImportPart *part);
 
+/* The type for the name of a schema, with its parameter of that name; NULL if the name says nothing. */
+extern const char *import_connect_name(const char *name, int length);
+
 /* The type for one of MySQL's, such as "bigint(20) unsigned" */
 extern const char *import_mysql_type(const char *name);
 

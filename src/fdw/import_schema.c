@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "fdw/import_connect.h"
 #include "fdw/import_json.h"
 #include "fdw/import_schema.h"
 #include "format/avro_schema.h"
@@ -38,11 +39,11 @@ is_nested(const AvroNode *node)
 		(node->type == AVRO_RECORD || node->type == AVRO_MAP || node->type == AVRO_ARRAY);
 }
 
-static const char *avro_type(const AvroNode *node);
+static const char *avro_type(const AvroNode *node, bool connect);
 
 /* A union of several types beside null: what they have in common. */
 static const char *
-union_type(const AvroNode *node)
+union_type(const AvroNode *node, bool connect)
 {
 	const char *same = NULL;
 	bool		numbers = true;
@@ -56,7 +57,7 @@ union_type(const AvroNode *node)
 
 		if (branch->type == AVRO_NULL)
 			continue;
-		type = avro_type(branch);
+		type = avro_type(branch, connect);
 		if (same == NULL)
 			same = type;
 		else if (strcmp(same, type) != 0)
@@ -76,12 +77,16 @@ union_type(const AvroNode *node)
 	return "text";
 }
 
+/* connect: the format reads values by Connect's names */
 static const char *
-avro_type(const AvroNode *node)
+avro_type(const AvroNode *node, bool connect)
 {
 	const char *item;
 
 	check_stack_depth();
+	item = connect && node->connect ? import_connect_name(node->connect, node->connect_length) : NULL;
+	if (item)
+		return item;
 	switch (node->logical)
 	{
 		case AVRO_DECIMAL:
@@ -125,10 +130,10 @@ avro_type(const AvroNode *node)
 			/* items of items may be ragged, which jsonb may be as well */
 			if (node->children[0]->type == AVRO_UNION && !avro_is_nullable(node->children[0], &(int) {0}))
 				return "jsonb";
-			item = avro_type(node->children[0]);
+			item = avro_type(node->children[0], connect);
 			return strcmp(item, "jsonb") == 0 || strchr(item, '[') ? "jsonb" : psprintf("%s[]", item);
 		case AVRO_UNION:
-			return union_type(node);
+			return union_type(node, connect);
 		default:
 			return "text";
 	}
@@ -159,13 +164,13 @@ envelope_row(const AvroNode *node)
 }
 
 static void
-avro_columns(const AvroNode *record, ImportPart *part)
+avro_columns(const AvroNode *record, bool connect, ImportPart *part)
 {
 	for (int i = 0; i < record->n && list_length(part->columns) < IMPORT_MAX_COLUMNS; i++)
 	{
 		/* a field that is always null has nothing for a column */
 		if (record->children[i]->type != AVRO_NULL)
-			import_column(part, record->names[i], avro_type(record->children[i]), record->names[i],
+			import_column(part, record->names[i], avro_type(record->children[i], connect), record->names[i],
 						  !avro_takes_null(record->children[i]));
 	}
 }
@@ -187,14 +192,14 @@ avro_part(const RegistrySchema *schema, bool is_key, ImportPart *part, const cha
 	{
 		part->format = "debezium-avro-confluent";
 		part->changelog = true;
-		avro_columns(row, part);
+		avro_columns(row, true, part);
 		return true;
 	}
 	part->format = "avro-confluent";
 	if (node->type == AVRO_RECORD && node->logical == AVRO_PLAIN)
-		avro_columns(node, part);
+		avro_columns(node, false, part);
 	else
-		import_column(part, is_key ? "key" : "value", avro_type(node), NULL, !avro_takes_null(node));
+		import_column(part, is_key ? "key" : "value", avro_type(node, false), NULL, !avro_takes_null(node));
 	if (part->columns == NIL)
 	{
 		*problem = "it is a record without fields";

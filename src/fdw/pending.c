@@ -52,6 +52,16 @@ typedef struct PendingHead
 	int32		nheaders;
 } PendingHead;
 
+struct PendingBatch
+{
+	MemoryContext cxt;
+	MemoryContext headers_cxt;	/* reset at each fetch */
+	Size		size;
+	char	   *bytes;			/* of what is not in memory */
+	int			max;
+	PendingRecord *records;
+};
+
 struct PendingReader
 {
 	MemoryContext cxt;
@@ -228,48 +238,43 @@ pending_target(int index)
 	return pending != NULL && index < pending->ntargets ? pending->targets[index] : NULL;
 }
 
-bool
-pending_fetch(int64 *position, int64 end, PendingRecord *record)
+static inline Size
+body_len(const PendingHead *head)
 {
-	PendingHead head;
+	return Max(head->key_len, 0) + (Size) Max(head->value_len, 0) + head->headers_len;
+}
+
+/* What head and body say, which is pointed into; an array of headers is palloc'd. */
+static void
+record_set(PendingRecord *record, int64 position, const PendingHead *head, const char *p)
+{
 	KafkaOutRecord *out = &record->out;
 	KafkaHeader *headers;
-	Size		len;
-	char	   *p;
-
-	if (*position >= end)
-		return false;
-	spill_log_read(pending->log, *position, &head, sizeof(head));
-	len = Max(head.key_len, 0) + (Size) Max(head.value_len, 0) + head.headers_len;
-	/* never empty: an empty key needs a place to point to */
-	p = palloc(len + 1);
-	spill_log_read(pending->log, *position + sizeof(head), p, len);
-	*position += sizeof(head) + len;
 
 	memset(record, 0, sizeof(PendingRecord));
-	record->bytes = p;
-	record->target = pending->targets[head.target];
-	record->queued_at = head.queued_at;
+	record->position = position;
+	record->target = pending->targets[head->target];
+	record->queued_at = head->queued_at;
 	out->topic = record->target->topic;
-	out->partition = head.partition;
-	out->timestamp = head.timestamp;
-	if (head.key_len >= 0)
+	out->partition = head->partition;
+	out->timestamp = head->timestamp;
+	if (head->key_len >= 0)
 	{
 		out->key = p;
-		out->key_len = head.key_len;
-		p += head.key_len;
+		out->key_len = head->key_len;
+		p += head->key_len;
 	}
-	if (head.value_len >= 0)
+	if (head->value_len >= 0)
 	{
 		out->value = p;
-		out->value_len = head.value_len;
-		p += head.value_len;
+		out->value_len = head->value_len;
+		p += head->value_len;
 	}
-	if (head.nheaders == 0)
-		return true;
+	if (head->nheaders == 0)
+		return;
 
-	headers = palloc(sizeof(KafkaHeader) * head.nheaders);
-	for (int i = 0; i < head.nheaders; i++)
+	headers = palloc(sizeof(KafkaHeader) * head->nheaders);
+	for (int i = 0; i < head->nheaders; i++)
 	{
 		int32		value_len;
 
@@ -281,9 +286,105 @@ pending_fetch(int64 *position, int64 end, PendingRecord *record)
 		headers[i].value_len = Max(value_len, 0);
 		p += headers[i].value_len;
 	}
-	out->nheaders = head.nheaders;
+	out->nheaders = head->nheaders;
 	out->headers = headers;
+}
+
+bool
+pending_fetch(int64 *position, int64 end, PendingRecord *record)
+{
+	PendingHead head;
+	Size		len;
+	char	   *p;
+
+	if (*position >= end)
+		return false;
+	spill_log_read(pending->log, *position, &head, sizeof(head));
+	len = body_len(&head);
+	/* never empty: an empty key needs a place to point to */
+	p = palloc(len + 1);
+	spill_log_read(pending->log, *position + sizeof(head), p, len);
+	record_set(record, *position, &head, p);
+	record->bytes = p;
+	*position += sizeof(head) + len;
 	return true;
+}
+
+PendingBatch *
+pending_batch_create(void)
+{
+	PendingBatch *batch = palloc0(sizeof(PendingBatch));
+
+	batch->cxt = CurrentMemoryContext;
+	batch->headers_cxt = AllocSetContextCreate(batch->cxt, "pending headers", ALLOCSET_SMALL_SIZES);
+	return batch;
+}
+
+/* Up to *len bytes of the log, not copied where they are in memory. */
+static const char *
+batch_bytes(PendingBatch *batch, int64 position, Size *len)
+{
+	const char *bytes = spill_log_peek(pending->log, position, len);
+
+	if (bytes != NULL)
+		return bytes;
+	if (batch->size < *len)
+	{
+		if (batch->bytes != NULL)
+			pfree(batch->bytes);
+		batch->bytes = MemoryContextAllocHuge(batch->cxt, *len);
+		batch->size = *len;
+	}
+	*len = Min((int64) *len, spill_log_end(pending->log) - position);
+	spill_log_read(pending->log, position, batch->bytes, *len);
+	return batch->bytes;
+}
+
+int
+pending_batch_fetch(PendingBatch *batch, int64 *position, int64 end, PendingRecord **records)
+{
+	Size		want = READ_BYTES;
+	int			n = 0;
+	MemoryContext old;
+
+	if (*position >= end)
+		return 0;
+	MemoryContextReset(batch->headers_cxt);
+	old = MemoryContextSwitchTo(batch->headers_cxt);
+	while (n == 0)
+	{
+		Size		len = Min((int64) want, end - *position);
+		const char *bytes = batch_bytes(batch, *position, &len);
+		Size		at = 0;
+
+		while (len - at >= sizeof(PendingHead))
+		{
+			PendingHead head;
+			Size		total;
+
+			memcpy(&head, bytes + at, sizeof(head));
+			total = sizeof(head) + body_len(&head);
+			if (total > len - at)
+			{
+				want = total;
+				break;
+			}
+			if (n == batch->max)
+			{
+				batch->max = Max(256, batch->max * 2);
+				if (batch->records == NULL)
+					batch->records = MemoryContextAlloc(batch->cxt, sizeof(PendingRecord) * batch->max);
+				else
+					batch->records = repalloc(batch->records, sizeof(PendingRecord) * batch->max);
+			}
+			record_set(&batch->records[n++], *position + at, &head, bytes + at + sizeof(head));
+			at += total;
+		}
+		*position += at;
+	}
+	MemoryContextSwitchTo(old);
+	*records = batch->records;
+	return n;
 }
 
 void

@@ -25,11 +25,12 @@ typedef struct PendingTarget
 	int32		max_partition;	/* named by a record, also by one that was undone; -1: none */
 } PendingTarget;
 
-/* One record, in CurrentMemoryContext. */
+/* One record */
 typedef struct PendingRecord
 {
 	PendingTarget *target;
-	char	   *bytes;			/* key, value and headers, in one piece */
+	int64		position;
+	char	   *bytes;			/* key, value and headers, in one piece; NULL in a batch */
 	int64		queued_at;		/* TimestampTz; only where a window needs it */
 	KafkaOutRecord out;
 } PendingRecord;
@@ -38,10 +39,18 @@ typedef struct PendingRecord
 extern PendingTarget *pending_target(int index);
 
 /*
- * The record at *position, which moves on; false at 'end'.
+ * The record at *position, which moves on; false at 'end'.  In CurrentMemoryContext.
  */
 extern bool pending_fetch(int64 *position, int64 end, PendingRecord *record);
 extern void pending_record_free(PendingRecord *record);
+
+/*
+ * The same for many: about 1 MB of records, which live until the next call, or until
+ * something is added.  Returns how many, 0 at 'end'.  In the context of its creation.
+ */
+typedef struct PendingBatch PendingBatch;
+extern PendingBatch *pending_batch_create(void);
+extern int	pending_batch_fetch(PendingBatch *batch, int64 *position, int64 end, PendingRecord **records);
 
 /*
  * Forget everything: clear frees memory and file, forget leaves them to the end of

@@ -129,6 +129,15 @@ spill_log_read(SpillLog *log, int64 position, void *to, Size len)
 		memcpy(p, log->mem + (position - log->file_len), len);
 }
 
+const char *
+spill_log_peek(const SpillLog *log, int64 position, Size *len)
+{
+	if (position < log->file_len)
+		return NULL;
+	*len = Min((int64) *len, spill_log_end(log) - position);
+	return log->mem + (position - log->file_len);
+}
+
 void
 spill_log_overwrite(SpillLog *log, int64 position, const void *from, Size len)
 {

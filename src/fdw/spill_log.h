@@ -26,6 +26,11 @@ extern char *spill_log_append(SpillLog *log, Size len, int64 *position);
 
 /* Bytes that were appended, in any pieces. */
 extern void spill_log_read(SpillLog *log, int64 position, void *to, Size len);
+/*
+ * What lies at position, if it is in memory: up to *len bytes, which is set; valid until
+ * the log is changed.  NULL if it is not.
+ */
+extern const char *spill_log_peek(const SpillLog *log, int64 position, Size *len);
 extern void spill_log_overwrite(SpillLog *log, int64 position, const void *from, Size len);
 
 extern int64 spill_log_end(const SpillLog *log);

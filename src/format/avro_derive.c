@@ -146,24 +146,54 @@ append_type(StringInfo out, Oid type, int32 typmod, bool nullable, const char *n
 		appendStringInfoChar(out, ']');
 }
 
+/* name: of the record and what is in it; space: its namespace, or NULL where it is known */
+static void
+append_columns(StringInfo out, const char *name, const char *space, int ncolumns, const FormatColumn *columns, bool legacy)
+{
+	appendStringInfo(out, "{\"type\":\"record\",\"name\":\"%s\",", name);
+	if (space)
+		appendStringInfo(out, "\"namespace\":\"%s\",", space);
+	appendStringInfoString(out, "\"fields\":[");
+	for (int i = 0; i < ncolumns; i++)
+	{
+		if (i > 0)
+			appendStringInfoChar(out, ',');
+		append_field(out, columns[i].field, columns[i].type, columns[i].typmod, !columns[i].not_null, name,
+					 &columns[i], legacy);
+	}
+	appendStringInfoString(out, "]}");
+}
+
+static char *
+in_utf8(const StringInfoData *out)
+{
+	Size		len = out->len;
+	const char *utf8 = text_to_utf8(out->data, &len);
+
+	return pnstrdup(utf8, len);
+}
+
 char *
 avro_derive_schema(int ncolumns, const FormatColumn *columns, bool legacy)
 {
 	StringInfoData out;
-	Size		len;
-	const char *utf8;
 
 	initStringInfo(&out);
-	appendStringInfoString(&out, "{\"type\":\"record\",\"name\":\"record\",\"namespace\":\"" FLINK_NAMESPACE "\",\"fields\":[");
-	for (int i = 0; i < ncolumns; i++)
-	{
-		if (i > 0)
-			appendStringInfoChar(&out, ',');
-		append_field(&out, columns[i].field, columns[i].type, columns[i].typmod, !columns[i].not_null, "record",
-					 &columns[i], legacy);
-	}
-	appendStringInfoString(&out, "]}");
-	len = out.len;
-	utf8 = text_to_utf8(out.data, &len);
-	return pnstrdup(utf8, len);
+	append_columns(&out, "record", FLINK_NAMESPACE, ncolumns, columns, legacy);
+	return in_utf8(&out);
+}
+
+char *
+avro_derive_event_schema(int ncolumns, const FormatColumn *columns)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	appendStringInfoString(&out, "[\"null\",{\"type\":\"record\",\"name\":\"record\",\"namespace\":\"" FLINK_NAMESPACE
+						   "\",\"fields\":[{\"name\":\"before\",\"type\":[\"null\",");
+	append_columns(&out, "record_before", NULL, ncolumns, columns, true);
+	appendStringInfoString(&out, "],\"default\":null},{\"name\":\"after\",\"type\":[\"null\",");
+	append_columns(&out, "record_after", NULL, ncolumns, columns, true);
+	appendStringInfoString(&out, "],\"default\":null},{\"name\":\"op\",\"type\":[\"null\",\"string\"],\"default\":null}]}]");
+	return in_utf8(&out);
 }

@@ -16,4 +16,7 @@
  */
 extern char *avro_derive_schema(int ncolumns, const FormatColumn *columns, bool legacy);
 
+/* The same of Debezium's change events: before, after and op, all of which may be null. */
+extern char *avro_derive_event_schema(int ncolumns, const FormatColumn *columns);
+
 #endif							/* UK_AVRO_DERIVE_H */

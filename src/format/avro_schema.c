@@ -361,6 +361,16 @@ apply_logical(AvroNode *node, const LogicalName *names, int n, const char *name,
 	}
 }
 
+/* Connect writes parameters as strings. */
+static int
+connect_parameter(json_t *json, const char *name)
+{
+	const char *text = json_string_value(json_object_get(json_object_get(json, "connect.parameters"), name));
+	long		value = text ? strtol(text, NULL, 10) : 0;
+
+	return value < PG_INT16_MIN || value > PG_INT32_MAX / 16 ? 0 : (int) value;
+}
+
 static AvroNode *
 parse_object(SchemaParser *parser, json_t *json, const char *space)
 {
@@ -395,8 +405,13 @@ parse_object(SchemaParser *parser, json_t *json, const char *space)
 	if (logical)
 		apply_logical(node, logical_names, lengthof(logical_names), logical, json);
 	logical = json_string_value(json_object_get(json, "connect.name"));
-	if (logical && node->logical == AVRO_PLAIN)
+	if (logical == NULL)
+		return node;
+	if (node->logical == AVRO_PLAIN)
 		apply_logical(node, connect_names, lengthof(connect_names), logical, json);
+	node->connect = pstrdup(logical);
+	node->connect_scale = connect_parameter(json, "scale");
+	node->connect_length = connect_parameter(json, "length");
 	return node;
 }
 

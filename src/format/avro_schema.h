@@ -58,6 +58,11 @@ typedef struct AvroNode
 	struct AvroNode **children; /* NULL for enums */
 	const char **names;			/* of fields and symbols, in the database
 								 * encoding */
+
+	/* what Kafka Connect's schema said, where the writer was Connect; else NULL */
+	const char *connect;		/* its name: io.debezium.time.Date */
+	int			connect_scale;	/* its parameters, 0 where there are none */
+	int			connect_length;
 } AvroNode;
 
 /*

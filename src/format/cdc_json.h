@@ -1,10 +1,11 @@
 /*
  * cdc_json.h
- *	  What formats of change events in JSON have in common: the envelope and its
- *	  operation, metadata columns, rows before and after a change, and writing.
+ *	  What formats of change events have in common: the envelope and its operation,
+ *	  metadata columns, rows before and after a change, and writing in JSON.
  *
  * A format begins its decoder with a CdcDecoder, says in a CdcFormat what its members
- * are called, and knows itself which row stands where in its messages.
+ * are called, and knows itself which row stands where in its messages.  One that is not
+ * JSON sets the members itself, in JSON's terms, where others use cdc_scan().
  */
 #ifndef UK_CDC_JSON_H
 #define UK_CDC_JSON_H
@@ -94,7 +95,10 @@ typedef struct CdcDecoder
 	int			nmetadata;
 	CdcMetadataColumn *metadata;
 
-	/* set the sink's columns from the row before a change, or after it */
+	/*
+	 * Set the sink's columns from the row before a change, or after it.  That is the one
+	 * of the change: where the message is not JSON, only the format knows its bytes.
+	 */
 	void		(*read_row) (struct CdcDecoder *decoder, const JsonText *row, bool before, RowSink *sink);
 } CdcDecoder;
 

@@ -33,6 +33,9 @@ typedef struct ConnectColumn
 	bool		direct;			/* timestamp, exactly */
 	bool		number;			/* keeps numbers as they are, whatever they count */
 	bool		json;			/* keeps everything as it is */
+	const char *time_zone;		/* the table's */
+	bool		calendar;		/* date or timestamp: reads ISO 8601 text */
+	bool		special;		/* values that no schema has to tell of are converted */
 	ConnectKind plain;			/* where no schema tells */
 	ConnectKind kind;			/* of the rows at hand */
 } ConnectColumn;
@@ -65,9 +68,23 @@ static char *
 logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number)
 {
 	const ConnectKind *kind = &column->kind;
+	const char *infinity;
 	int64		number;
 
 	*is_number = false;
+	if (column->special && (kind->logical == LOGICAL_PLAIN || kind->without_schema))
+	{
+		if (column->calendar && value->kind == JK_STRING && !value->escaped)
+			return connect_iso_text(value->text, value->len);
+		if (column->base == POINTOID && value->kind == JK_OBJECT)
+			return connect_point_text(value);
+		if ((column->base == BITOID || column->base == VARBITOID) && (value->kind == JK_TRUE || value->kind == JK_FALSE))
+			return pstrdup(value->kind == JK_TRUE ? "1" : "0");
+		if (column->base == NUMERICOID && value->kind == JK_STRING)
+			return connect_infinite_number(value);
+		if (column->base == INTERVALOID && value->kind == JK_STRING)
+			return connect_clock_text(value);
+	}
 	switch (kind->logical)
 	{
 		case LOGICAL_DECIMAL:
@@ -79,7 +96,9 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 		case LOGICAL_BITS:
 			return column->base == BYTEAOID || column->json ? NULL : connect_bits_text(kind, value);
 		case LOGICAL_ZONED:
-			return column->base == TIMESTAMPOID && value->kind == JK_STRING && !value->escaped ? connect_zoned_text(value) : NULL;
+			if (!column->calendar || value->kind != JK_STRING || value->escaped)
+				return NULL;
+			return column->base == TIMESTAMPOID ? connect_zoned_text(value) : connect_iso_text(value->text, value->len);
 		case LOGICAL_PLAIN:
 			return NULL;
 		default:
@@ -90,6 +109,11 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 	if (column->number || column->json || (kind->without_schema && value->kind != JK_NUMBER))
 		return NULL;
 	number = connect_required_int64(kind, value);
+	infinity = kind->logical == LOGICAL_DATE || kind->logical == LOGICAL_TIMESTAMP ? connect_infinity_text(kind, number) : NULL;
+	if (infinity)
+		return pstrdup(infinity);
+	if (kind->logical == LOGICAL_INSTANT)
+		return connect_instant_text(connect_timestamp(kind, number), column->base == TIMESTAMPOID ? column->time_zone : NULL);
 	switch (kind->logical)
 	{
 		case LOGICAL_DATE:
@@ -99,11 +123,7 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 		case LOGICAL_DURATION:
 			return column->base == INTERVALOID ? connect_time_text(kind, number) : NULL;
 		default:
-			{
-				const char *infinity = connect_infinity_text(kind, number);
-
-				return infinity ? pstrdup(infinity) : connect_timestamp_text(connect_timestamp(kind, number));
-			}
+			return connect_timestamp_text(connect_timestamp(kind, number));
 	}
 }
 
@@ -191,7 +211,7 @@ column_value(ConnectColumn *column, const JsonText *value, bool *isnull)
 	char	   *text;
 	Datum		result;
 
-	if (column->kind.logical == LOGICAL_PLAIN || value->kind <= JK_NULL)
+	if ((column->kind.logical == LOGICAL_PLAIN && !column->special) || value->kind <= JK_NULL)
 		return json_value_datum(column->target, value, isnull);
 	if (column->array)
 		return value->kind == JK_ARRAY ? array_value(column, value, isnull)
@@ -396,6 +416,7 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 		column->field = field_of[i];
 		column->index = columns[i].index;
 		column->name = columns[i].column;
+		column->time_zone = options->time_zone;
 		column->member = columns[i].field;
 		column->base = getBaseType(columns[i].type);
 		element = get_element_type(column->base);
@@ -406,6 +427,9 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 		column->json = column->base == JSONOID || column->base == JSONBOID;
 		column->number = column->base == INT2OID || column->base == INT4OID || column->base == INT8OID ||
 			column->base == NUMERICOID || column->base == FLOAT4OID || column->base == FLOAT8OID;
+		column->calendar = column->base == DATEOID || column->base == TIMESTAMPOID || column->base == TIMESTAMPTZOID;
+		column->special = column->calendar || column->base == POINTOID || column->base == BITOID ||
+			column->base == VARBITOID || column->base == NUMERICOID || column->base == INTERVALOID;
 		column->plain = plain_kind(column->base, options->unit);
 		column->kind = column->plain;
 	}
@@ -413,6 +437,14 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 	if (options->unavailable)
 		prepare_markers(row);
 	return row;
+}
+
+static void
+set_kind(ConnectColumn *column, const ConnectKind *kind)
+{
+	column->kind = column->plain;
+	if (kind && kind->logical != LOGICAL_PLAIN && kind->of_elements == column->array)
+		column->kind = *kind;
 }
 
 void
@@ -423,13 +455,29 @@ connect_row_schema(ConnectRow *row, const JsonText *schema, const char *field)
 	if (!connect_schema_read(row->schema, schema, field, &kinds))
 		return;
 	for (int i = 0; i < row->ncolumns; i++)
-	{
-		ConnectColumn *column = &row->columns[i];
+		set_kind(&row->columns[i], kinds ? &kinds[i] : NULL);
+}
 
-		column->kind = column->plain;
-		if (kinds && kinds[i].logical != LOGICAL_PLAIN && kinds[i].of_elements == column->array)
-			column->kind = kinds[i];
-	}
+int
+connect_row_nslots(const ConnectRow *row)
+{
+	return row->fields->n;
+}
+
+int
+connect_row_slot(const ConnectRow *row, const char *field)
+{
+	for (int i = 0; i < row->ncolumns; i++)
+		if (strcmp(row->columns[i].member, field) == 0)
+			return row->columns[i].field;
+	return -1;
+}
+
+void
+connect_row_kinds(ConnectRow *row, const ConnectKind *kinds)
+{
+	for (int i = 0; i < row->ncolumns; i++)
+		set_kind(&row->columns[i], &kinds[row->columns[i].field]);
 }
 
 void
@@ -440,10 +488,16 @@ connect_row_read(ConnectRow *row, const JsonText *object, RowSink *sink)
 	json_scan_init(&scan, object->text, object->len);
 	if (!json_scan_object(&scan, row->fields, row->found))
 		json_scan_raise(&scan, object->text);
+	connect_row_take(row, row->found, sink);
+}
+
+void
+connect_row_take(ConnectRow *row, const JsonText *values, RowSink *sink)
+{
 	for (int i = 0; i < row->ncolumns; i++)
 	{
 		ConnectColumn *column = &row->columns[i];
-		JsonText   *value = &row->found[column->field];
+		const JsonText *value = &values[column->field];
 
 		sink->column = column->name;
 		if (value->kind == JK_MISSING)

@@ -54,6 +54,18 @@ extern void connect_row_read(ConnectRow *row, const JsonText *object, RowSink *s
 /* The same from a single value, for the columns of this field; others are an error. */
 extern void connect_row_read_whole(ConnectRow *row, const char *field, const JsonText *value, RowSink *sink);
 
+/*
+ * For messages that are not JSON: values by slots, one for each field that columns
+ * want.  take() sets the columns as read() does, from values that are as Connect's JSON
+ * converter would write them (in UTF-8), JK_MISSING where a message has none.  kinds():
+ * what the next rows' values stand for, by slot.
+ */
+struct ConnectKind;
+extern int	connect_row_nslots(const ConnectRow *row);
+extern int	connect_row_slot(const ConnectRow *row, const char *field);	/* -1: no column wants it */
+extern void connect_row_kinds(ConnectRow *row, const struct ConnectKind *kinds);
+extern void connect_row_take(ConnectRow *row, const JsonText *values, RowSink *sink);
+
 /* Are these two members of an object the wrapper's? */
 extern bool connect_is_wrapper(const JsonText *schema, const JsonText *payload);
 

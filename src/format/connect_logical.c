@@ -128,6 +128,46 @@ connect_variable_decimal_text(const ConnectKind *kind, const JsonText *value)
 	return connect_decimal_text(kind, scale, &found[1]);
 }
 
+char *
+connect_infinite_number(const JsonText *value)
+{
+	static const char *const texts[] = {"POSITIVE_INFINITY", "NEGATIVE_INFINITY"};
+
+	for (int i = 0; i < lengthof(texts); i++)
+		if (value->len == strlen(texts[i]) && memcmp(value->text, texts[i], value->len) == 0)
+			return pstrdup(i == 0 ? "Infinity" : "-Infinity");
+	return NULL;
+}
+
+char *
+connect_clock_text(const JsonText *value)
+{
+	if (value->len < 6 || value->text[2] != ':' || value->text[value->len - 1] != 'Z')
+		return NULL;
+	return pnstrdup(value->text, value->len - 1);
+}
+
+/* {"x": 1.5, "y": 2, "wkb": .., "srid": ..} (io.debezium.data.geometry.Point) */
+char *
+connect_point_text(const JsonText *value)
+{
+	static JsonField members[] = {{"x", 1}, {"y", 1}};
+	int32_t		slots[16];
+	JsonFields	fields;
+	JsonText	found[2];
+	JsonScan	scan;
+
+	Assert(json_fields_slots(lengthof(members)) <= lengthof(slots));
+	json_fields_init(&fields, lengthof(members), members, slots);
+	json_scan_init(&scan, value->text, value->len);
+	if (!json_scan_object(&scan, &fields, found) || found[0].kind <= JK_TRUE || found[0].kind > JK_STRING ||
+		found[1].kind <= JK_TRUE || found[1].kind > JK_STRING)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("an object with the members \"x\" and \"y\" is expected for a point")));
+	return psprintf("(%.*s,%.*s)", (int) found[0].len, found[0].text, (int) found[1].len, found[1].text);
+}
+
 /* Little-endian bytes to a bit string, most significant bit first (io.debezium.data.Bits). */
 char *
 connect_bits_text(const ConnectKind *kind, const JsonText *value)
@@ -183,25 +223,92 @@ to_micros(const ConnectKind *kind, int64 number)
 }
 
 /*
- * PostgreSQL's infinite timestamps have passed through Debezium as the JDBC driver's
- * sentinels, in milliseconds; as those taken for microseconds; and as the end of
- * PostgreSQL's range (case X07).  No other number means infinity.
+ * PostgreSQL's infinite days and times have passed through Debezium as the JDBC driver's
+ * sentinels, in milliseconds; as those taken for microseconds; as the end of
+ * PostgreSQL's range (case X07); and days as what is left of them in 32 bits, which in
+ * a snapshot is another number than later.  No other number or text means infinity.
  */
+typedef struct Sentinel
+{
+	int64		number;
+	const char *means;
+} Sentinel;
+
+static const Sentinel infinite_times[] = {
+	{INT64CONST(9223372036825200000), "infinity"},
+	{INT64CONST(9223371331200000000), "infinity"},
+	{INT64CONST(-9223372036832400000), "-infinity"}
+};
+
+static const Sentinel infinite_days[] = {
+	{-2147472692, "infinity"},
+	{-622191234, "infinity"},
+	{-2147472691, "-infinity"},
+	{-625821272, "-infinity"}
+};
+
+/* The same numbers as isostring writes them */
+static const struct
+{
+	const char *text;
+	const char *means;
+}			infinite_texts[] = {
+	{"+294247-01-10T04:00:25.2", "infinity"},
+	{"-290308-12-21T19:59:27.6", "-infinity"},
+	{"-5877611-06-21", "infinity"},
+	{"+292278994-08-16", "infinity"},
+	{"-5877611-06-22", "-infinity"},
+	{"+292269055-12-02", "-infinity"}
+};
+
 const char *
 connect_infinity_text(const ConnectKind *kind, int64 number)
 {
-	static const int64 positive[] = {
-		INT64CONST(9223372036825200000), INT64CONST(9223371331200000000)
-	};
-	static const int64 negative[] = {INT64CONST(-9223372036832400000)};
+	bool		days = kind->logical == LOGICAL_DATE;
+	const Sentinel *sentinels = days ? infinite_days : infinite_times;
+	int			n = days ? lengthof(infinite_days) : lengthof(infinite_times);
 
-	for (int i = 0; i < lengthof(positive); i++)
-		if (number == positive[i] || (kind->unit == CONNECT_MILLIS && number == positive[i] / 1000))
-			return "infinity";
-	for (int i = 0; i < lengthof(negative); i++)
-		if (number == negative[i] || (kind->unit == CONNECT_MILLIS && number == negative[i] / 1000))
-			return "-infinity";
+	for (int i = 0; i < n; i++)
+		if (number == sentinels[i].number || (kind->unit == CONNECT_MILLIS && number == sentinels[i].number / 1000))
+			return sentinels[i].means;
 	return NULL;
+}
+
+/*
+ * Years are astronomic: 0000 is 1 BC.  What follows the year is left to the input
+ * function, but a time zone of a day, which means nothing.
+ */
+char *
+connect_iso_text(const char *text, Size len)
+{
+	bool		negative;
+	Size		digits = 0;
+	int64		year = 0;
+
+	if (len < 10 || (text[0] != '+' && text[0] != '-' && memcmp(text, "0000-", 5) != 0))
+		return NULL;
+	if (text[len - 1] == 'Z' && memchr(text, 'T', len) == NULL)
+		len--;
+	for (int i = 0; i < lengthof(infinite_texts); i++)
+	{
+		Size		known = strlen(infinite_texts[i].text);
+
+		if (len >= known && memcmp(text, infinite_texts[i].text, known) == 0 && (len == known || text[known] == 'Z'))
+			return pstrdup(infinite_texts[i].means);
+	}
+	negative = text[0] == '-';
+	if (text[0] == '+' || text[0] == '-')
+	{
+		text++;
+		len--;
+	}
+	while (digits < len && digits < 10 && text[digits] >= '0' && text[digits] <= '9')
+		year = year * 10 + (text[digits++] - '0');
+	if (digits < 4 || digits == len || text[digits] != '-')
+		return NULL;
+	if (year > 0 && !negative)
+		return psprintf("%04lld%.*s", (long long) year, (int) (len - digits), text + digits);
+	return psprintf("%04lld%.*s BC", (long long) year + 1, (int) (len - digits), text + digits);
 }
 
 static int
@@ -258,6 +365,22 @@ connect_timestamp(const ConnectKind *kind, int64 number)
 	return result;
 }
 
+char *
+connect_instant_text(int64 instant, const char *time_zone)
+{
+	Datum		local;
+
+	if (time_zone == NULL)
+	{
+		char	   *text = connect_timestamp_text(instant);
+		char	   *era = strstr(text, " BC");
+
+		return era ? psprintf("%.*s+00 BC", (int) (era - text), text) : psprintf("%s+00", text);
+	}
+	local = DirectFunctionCall2(timestamptz_zone, PointerGetDatum(cstring_to_text(time_zone)), TimestampTzGetDatum(instant));
+	return connect_timestamp_text(DatumGetTimestamp(local));
+}
+
 /* Also of more than a day and less than nothing: MySQL's TIME, durations. */
 char *
 connect_time_text(const ConnectKind *kind, int64 number)
@@ -274,9 +397,11 @@ connect_time_text(const ConnectKind *kind, int64 number)
 char *
 connect_zoned_text(const JsonText *value)
 {
-	char	   *text = pnstrdup(value->text, value->len);
+	char	   *text = connect_iso_text(value->text, value->len);
 	TimestampTz instant;
 
+	if (text == NULL)
+		text = pnstrdup(value->text, value->len);
 	instant = DatumGetTimestampTz(DirectFunctionCall3(timestamptz_in, CStringGetDatum(text),
 													  ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
 	if (TIMESTAMP_NOT_FINITE(instant))

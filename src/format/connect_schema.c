@@ -73,6 +73,24 @@ struct ConnectSchema
 	Size		max_len;
 };
 
+bool
+connect_kind_of_name(const char *name, int scale, int length, ConnectKind *kind)
+{
+	for (int i = 0; i < lengthof(logical_types); i++)
+	{
+		const LogicalType *type = &logical_types[i];
+
+		if (strcmp(type->name, name) != 0)
+			continue;
+		kind->logical = type->logical;
+		kind->unit = type->unit;
+		kind->name = type->name;
+		kind->parameter = type->logical == LOGICAL_DECIMAL ? scale : length;
+		return true;
+	}
+	return false;
+}
+
 ConnectSchema *
 connect_schema_create(int n, const char *const *names)
 {
@@ -150,21 +168,9 @@ read_kind(const ConnectSchema *schema, const JsonText *members, ConnectKind *kin
 		kind->of_elements = true;
 	}
 	name = string_of(&members[MEMBER_NAME]);
-	for (int i = 0; name && i < lengthof(logical_types); i++)
-	{
-		const LogicalType *type = &logical_types[i];
-
-		if (strcmp(type->name, name) != 0)
-			continue;
-		kind->logical = type->logical;
-		kind->unit = type->unit;
-		kind->name = type->name;
-		if (type->logical == LOGICAL_DECIMAL)
-			kind->parameter = parameter(schema, &members[MEMBER_PARAMETERS], MEMBER_SCALE);
-		else if (type->logical == LOGICAL_BITS)
-			kind->parameter = parameter(schema, &members[MEMBER_PARAMETERS], MEMBER_LENGTH);
-		break;
-	}
+	if (name)
+		(void) connect_kind_of_name(name, parameter(schema, &members[MEMBER_PARAMETERS], MEMBER_SCALE),
+									parameter(schema, &members[MEMBER_PARAMETERS], MEMBER_LENGTH), kind);
 }
 
 /* The field of a struct: its members into 'found'. */

@@ -16,7 +16,8 @@ typedef enum ConnectLogical
 	LOGICAL_VARIABLE_DECIMAL,
 	LOGICAL_DATE,
 	LOGICAL_TIME,
-	LOGICAL_TIMESTAMP,
+	LOGICAL_TIMESTAMP,			/* a wall clock's */
+	LOGICAL_INSTANT,			/* a number that is one, which Connect has not */
 	LOGICAL_ZONED,
 	LOGICAL_DURATION,
 	LOGICAL_BITS
@@ -31,6 +32,12 @@ typedef struct ConnectKind
 	bool		of_elements;	/* the field is an array of them */
 	bool		without_schema; /* an option says so, and only of numbers */
 } ConnectKind;
+
+/*
+ * The kind of a name in a schema, with the parameters that it has there; false: values
+ * are what they look like.
+ */
+extern bool connect_kind_of_name(const char *name, int scale, int length, ConnectKind *kind);
 
 typedef struct ConnectSchema ConnectSchema;
 
@@ -56,9 +63,26 @@ extern char *connect_date_text(const ConnectKind *kind, int64 days);
 extern char *connect_time_text(const ConnectKind *kind, int64 number);
 extern char *connect_zoned_text(const JsonText *value);
 
+extern char *connect_point_text(const JsonText *value);
+
+/* Under decimal.handling.mode string; NULL for any other text. */
+extern char *connect_infinite_number(const JsonText *value);
+
+/* Under time.precision.mode isostring, "12:34:56Z" without its zone; NULL for any other text. */
+extern char *connect_clock_text(const JsonText *value);
+
+/*
+ * ISO 8601 text of a day or a time whose year PostgreSQL would not read (signed, more
+ * than four digits, 0), or that means infinity; NULL for any other.
+ */
+extern char *connect_iso_text(const char *text, Size len);
+
 /* A number's timestamp without time zone; as text; NULL unless it means infinity. */
 extern int64 connect_timestamp(const ConnectKind *kind, int64 number);
 extern char *connect_timestamp_text(int64 timestamp);
 extern const char *connect_infinity_text(const ConnectKind *kind, int64 number);
+
+/* An instant's text: with its offset, or where a zone is given what clocks there say. */
+extern char *connect_instant_text(int64 instant, const char *time_zone);
 
 #endif							/* UK_CONNECT_SCHEMA_H */

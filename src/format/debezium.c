@@ -1,87 +1,24 @@
 /*
  * debezium.c
- *	  Format "debezium-json": change events of Debezium, {"before", "after", "op",
- *	  "source", ..}, bare or wrapped with their schema.
+ *	  What Debezium's change events mean, see debezium.h: which rows, of which kinds, and
+ *	  their metadata.
  *
- * Owns what an event means: which rows, of which kinds, and its metadata.  Fields and
- * their types are connect.c's.
+ * Knows nothing of how an event is written.  Fields and their types are connect.c's.
  */
 #include "postgres.h"
 
-#include "catalog/pg_type.h"
 #include "commands/defrem.h"
-#include "format/cdc_json.h"
-#include "format/connect.h"
-#include "format/formats.h"
+#include "format/debezium.h"
 
-/* Members of a message that are looked at; the wrapper's first. */
-typedef enum EventMember
-{
-	EVENT_SCHEMA,
-	EVENT_PAYLOAD,
-	EVENT_BEFORE,
-	EVENT_AFTER,
-	EVENT_SOURCE,
-	EVENT_OP,
-	EVENT_TIME,
-	NEVENT
-} EventMember;
-
-static const char *const event_names[NEVENT] = {
-	"schema", "payload", "before", "after", "source", "op", "ts_ms"
+const char *const debezium_members[NWRAPPED] = {
+	"before", "after", "source", "op", "ts_ms", "schema", "payload"
 };
 
-typedef enum SourceMember
-{
-	SOURCE_TIME,
-	SOURCE_DATABASE,
-	SOURCE_SCHEMA,
-	SOURCE_TABLE,
-	SOURCE_COLLECTION,			/* MongoDB's word for table */
-	NSOURCE
-} SourceMember;
-
-static const char *const source_names[NSOURCE] = {
+const char *const debezium_source_members[NSOURCE] = {
 	"ts_ms", "db", "schema", "table", "collection"
 };
 
-typedef enum EventMetadata
-{
-	METADATA_SCHEMA,
-	METADATA_INGESTION_TIME,
-	METADATA_SOURCE_TIME,
-	METADATA_SOURCE_DATABASE,
-	METADATA_SOURCE_SCHEMA,
-	METADATA_SOURCE_TABLE,
-	METADATA_SOURCE_PROPERTIES
-} EventMetadata;
-
-/* in the order of EventMetadata; Flink's names */
-static const FormatMetadata debezium_metadata[] = {
-	{"schema", TEXTOID},
-	{"ingestion-timestamp", TIMESTAMPTZOID},
-	{"source.timestamp", TIMESTAMPTZOID},
-	{"source.database", TEXTOID},
-	{"source.schema", TEXTOID},
-	{"source.table", TEXTOID},
-	{"source.properties", JSONBOID},
-	{NULL}
-};
-
-static const FormatOption debezium_options[] = {
-	CDC_NUL_OPTION,
-	CDC_TRUNCATE_OPTION,
-	IGNORE_PARSE_ERRORS_OPTION,
-	JSON_WRITE_OPTIONS,
-	CDC_STYLE_OPTIONS,
-	CDC_EMPTY_OPTION,
-	CDC_FRAMING_OPTION,
-	{"unavailable", "keep|error", "what a value means that the message does not hold since it did not change"},
-	{"unavailable_value", "text", "the text that stands for such a value"},
-	{NULL}
-};
-
-static const CdcWord debezium_words[] = {
+const CdcWord debezium_words[] = {
 	{"c", CDC_INSERT},
 	{"r", CDC_INSERT},
 	{"u", CDC_UPDATE},
@@ -90,41 +27,6 @@ static const CdcWord debezium_words[] = {
 	{"m", CDC_NO_ROW},
 	{NULL}
 };
-
-static const CdcFormat debezium_events = {
-	.routine = &debezium_json_format,
-	.members = event_names,
-	.nmembers = NEVENT,
-	.op_member = EVENT_OP,
-	.words = debezium_words,
-	.producer = "Debezium",
-	.before = "before",
-	.after = "after",
-	.before_hint = "Set the source table to REPLICA IDENTITY FULL (PostgreSQL), or take the key columns from the message key by key_format.",
-	.after_hint = "The source must send whole rows (MongoDB: capture.mode \"change_streams_update_full\").",
-	.style = {.wall_clock = true}
-};
-
-/* Flink's, which never writes an update. */
-static const CdcShape debezium_shape = {
-	"{\"before\":null,\"after\":", ",\"op\":\"c\"}", "{\"before\":", ",\"after\":null,\"op\":\"d\"}"
-};
-static const CdcShape debezium_without_nulls = {
-	"{\"after\":", ",\"op\":\"c\"}", "{\"before\":", ",\"op\":\"d\"}"
-};
-
-typedef struct DebeziumDecoder
-{
-	CdcDecoder	cdc;
-	JsonFields *source_fields;
-	ConnectRow *row;
-
-	/* of the message at hand */
-	JsonText	schema;			/* JK_MISSING: not wrapped */
-	JsonText	source[NSOURCE];
-} DebeziumDecoder;
-
-static void read_image(CdcDecoder *decoder, const JsonText *image, bool before, RowSink *sink);
 
 static void
 read_options(const DebeziumDecoder *decoder, const DecoderSpec *spec, ConnectOptions *options)
@@ -152,66 +54,17 @@ read_options(const DebeziumDecoder *decoder, const DecoderSpec *spec, ConnectOpt
 	}
 }
 
-static Decoder *
-debezium_create(const DecoderSpec *spec)
+void
+debezium_decoder_init(DebeziumDecoder *decoder, const CdcFormat *format, const DecoderSpec *spec)
 {
-	DebeziumDecoder *decoder = palloc0(sizeof(DebeziumDecoder));
 	ConnectOptions options;
-	int			field_of[NSOURCE];
 
-	cdc_decoder_init(&decoder->cdc, &debezium_events, spec);
-	decoder->cdc.read_row = read_image;
-	decoder->source_fields = json_fields_create(NSOURCE, source_names, field_of);
+	cdc_decoder_init(&decoder->cdc, format, spec);
 	read_options(decoder, spec, &options);
 	/* times that are numbers are connect.c's, which knows schemas and Debezium's sentinels */
 	for (int i = 0; i < decoder->cdc.ncolumns; i++)
 		decoder->cdc.columns[i].style.unit = UNIT_NONE;
 	decoder->row = connect_row_create(decoder->cdc.ncolumns, decoder->cdc.columns, &options);
-	return &decoder->cdc.base;
-}
-
-/* ------------------------------------------------------------------------
- * Messages
- * ------------------------------------------------------------------------ */
-
-/*
- * Find the event and its members.  False: the message is Kafka Connect's null, which
- * is a tombstone.
- */
-static bool
-find_event(DebeziumDecoder *decoder, const char *bytes, Size len)
-{
-	JsonText   *event = decoder->cdc.found;
-
-	cdc_scan(&decoder->cdc, bytes, len);
-	decoder->schema.kind = JK_MISSING;
-	if (event[EVENT_OP].kind == JK_MISSING && connect_is_wrapper(&event[EVENT_SCHEMA], &event[EVENT_PAYLOAD]))
-	{
-		JsonText	payload = event[EVENT_PAYLOAD];
-		JsonScan	scan;
-
-		if (payload.kind == JK_NULL)
-			return false;
-		decoder->schema = event[EVENT_SCHEMA];
-		json_scan_init(&scan, payload.text, payload.len);
-		if (!json_scan_object(&scan, decoder->cdc.members, event))
-			json_scan_raise(&scan, payload.text);
-	}
-	return true;
-}
-
-static void
-find_source(DebeziumDecoder *decoder)
-{
-	const JsonText *value = &decoder->cdc.found[EVENT_SOURCE];
-	JsonScan	scan;
-
-	memset(decoder->source, 0, sizeof(decoder->source));
-	if (value->kind != JK_OBJECT)
-		return;
-	json_scan_init(&scan, value->text, value->len);
-	if (!json_scan_object(&scan, decoder->source_fields, decoder->source))
-		json_scan_raise(&scan, value->text);
 }
 
 static void
@@ -221,7 +74,7 @@ read_metadata(DebeziumDecoder *decoder, RowSink *sink)
 	const JsonText *source = decoder->source;
 
 	if (decoder->cdc.nmetadata > 0)
-		find_source(decoder);
+		decoder->find_source(decoder);
 	for (int i = 0; i < decoder->cdc.nmetadata; i++)
 	{
 		CdcMetadataColumn *column = &decoder->cdc.metadata[i];
@@ -255,22 +108,7 @@ read_metadata(DebeziumDecoder *decoder, RowSink *sink)
 	sink->column = NULL;
 }
 
-static void
-read_image(CdcDecoder *cdc, const JsonText *image, bool before, RowSink *sink)
-{
-	DebeziumDecoder *decoder = (DebeziumDecoder *) cdc;
-	const char *member = event_names[before ? EVENT_BEFORE : EVENT_AFTER];
-
-	if (image->kind == JK_OBJECT)
-	{
-		connect_row_schema(decoder->row, decoder->schema.kind == JK_OBJECT ? &decoder->schema : NULL, member);
-		connect_row_read(decoder->row, image, sink);
-	}
-	else
-		connect_row_read_whole(decoder->row, member, image, sink);
-}
-
-static void
+void
 debezium_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 {
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
@@ -278,7 +116,7 @@ debezium_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 
 	if (unlikely(cdc_is_empty(&decoder->cdc, len, sink)))
 		return;
-	if (!find_event(decoder, bytes, len))
+	if (!decoder->find_event(decoder, bytes, len))
 	{
 		/* a log of changes has told of the delete already */
 		if (decoder->cdc.upsert)
@@ -298,53 +136,20 @@ debezium_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	cdc_emit_change(&decoder->cdc, &change, sink);
 }
 
-static bool
+bool
 debezium_has_row(Decoder *base, const char *bytes, Size len)
 {
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
 
 	if (cdc_is_empty(&decoder->cdc, len, NULL))
 		return decoder->cdc.empty == CDC_EMPTY_DELETE;
-	return !find_event(decoder, bytes, len) || cdc_tells_row(&decoder->cdc, cdc_op(&decoder->cdc));
+	return !decoder->find_event(decoder, bytes, len) || cdc_tells_row(&decoder->cdc, cdc_op(&decoder->cdc));
 }
 
-static bool
+bool
 debezium_truncates(Decoder *base, const char *bytes, Size len)
 {
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
-	JsonText   *event = decoder->cdc.found;
 
-	if (!cdc_peek(&decoder->cdc, bytes, len))
-		return false;
-	if (event[EVENT_OP].kind == JK_MISSING && connect_is_wrapper(&event[EVENT_SCHEMA], &event[EVENT_PAYLOAD]) &&
-		event[EVENT_PAYLOAD].kind == JK_OBJECT)
-	{
-		JsonText	payload = event[EVENT_PAYLOAD];
-		JsonScan	scan;
-
-		json_scan_init(&scan, payload.text, payload.len);
-		if (!json_scan_object(&scan, decoder->cdc.members, event))
-			return false;
-	}
-	return cdc_truncates(&decoder->cdc);
+	return len > 0 && decoder->peek_event(decoder, bytes, len) && cdc_truncates(&decoder->cdc);
 }
-
-static Encoder *
-debezium_create_encoder(const EncoderSpec *spec)
-{
-	return cdc_encoder_create(&debezium_events, spec, &debezium_shape, &debezium_without_nulls);
-}
-
-const FormatRoutine debezium_json_format = {
-	.name = "debezium-json",
-	.changelog = true,
-	.connect = true,
-	.options = debezium_options,
-	.metadata = debezium_metadata,
-	.create = debezium_create,
-	.decode = debezium_decode,
-	.create_encoder = debezium_create_encoder,
-	.encode = cdc_encode,
-	.has_row = debezium_has_row,
-	.truncates = debezium_truncates
-};

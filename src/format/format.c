@@ -18,6 +18,7 @@ static const FormatRoutine *const formats[] = {
 	&csv_format,
 	&avro_format,
 	&avro_confluent_format,
+	&debezium_avro_confluent_format,
 	&protobuf_format,
 	&protobuf_confluent_format
 };

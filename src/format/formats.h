@@ -16,6 +16,7 @@ extern const FormatRoutine raw_format;
 extern const FormatRoutine csv_format;
 extern const FormatRoutine avro_format;
 extern const FormatRoutine avro_confluent_format;
+extern const FormatRoutine debezium_avro_confluent_format;
 extern const FormatRoutine protobuf_format;
 extern const FormatRoutine protobuf_confluent_format;
 

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "compat.h"
@@ -427,6 +428,37 @@ value_input_create(const FormatColumn *column, const char *time_zone)
 	return input;
 }
 
+/*
+ * Input functions of extensions are not all careful with their SQLSTATE: hstore's and
+ * ltree's call bad text a syntax error (42601), some an internal one (XX000).  Here it is
+ * the message's fault.
+ */
+static Datum
+foreign_input(ValueInput *input, char *string)
+{
+	MemoryContext context = CurrentMemoryContext;
+	Datum		result = (Datum) 0;
+
+	PG_TRY();
+	{
+		result = InputFunctionCall(&input->input, string, input->ioparam, input->typmod);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *edata;
+
+		MemoryContextSwitchTo(context);
+		edata = CopyErrorData();
+		if (edata->sqlerrcode != ERRCODE_SYNTAX_ERROR && edata->sqlerrcode != ERRCODE_INTERNAL_ERROR)
+			PG_RE_THROW();
+		FlushErrorState();
+		edata->sqlerrcode = ERRCODE_INVALID_TEXT_REPRESENTATION;
+		ReThrowError(edata);
+	}
+	PG_END_TRY();
+	return result;
+}
+
 /* By the input function; also where a shortcut gave up. */
 static Datum
 value_input_plain(ValueInput *input, const char *text, Size len, bool is_number)
@@ -471,7 +503,8 @@ value_input_plain(ValueInput *input, const char *text, Size len, bool is_number)
 		default:
 			break;
 	}
-	result = InputFunctionCall(&input->input, string, input->ioparam, input->typmod);
+	result = input->input.fn_oid >= FirstNormalObjectId ? foreign_input(input, string)
+		: InputFunctionCall(&input->input, string, input->ioparam, input->typmod);
 	if (string != buf)
 		pfree(string);
 	return result;

@@ -186,13 +186,14 @@ json_write_utf8(StringInfo out, const char *text, Size len)
 	const unsigned char *p = (const unsigned char *) text;
 	const unsigned char *end = p + len;
 
-	/* most strings are short and plain: room for them at once */
-	enlargeStringInfo(out, (int) len + 2);
-	out->data[out->len++] = '"';
+	append_byte(out, '"');
 	while (p < end)
 	{
-		const unsigned char *start = p;
+		char	   *to;
 
+		/* most strings are short and plain: room for the rest at once */
+		enlargeStringInfo(out, (int) (end - p) + 1);
+		to = out->data + out->len;
 		while (end - p >= 8)
 		{
 			uint64		v;
@@ -200,15 +201,17 @@ json_write_utf8(StringInfo out, const char *text, Size len)
 			memcpy(&v, p, sizeof(v));
 			if (eight_need_escape(v))
 				break;
+			memcpy(to, &v, sizeof(v));
 			p += 8;
+			to += 8;
 		}
 		while (p < end && !needs_escape(*p))
-			p++;
-		appendBinaryStringInfo(out, (const char *) start, (int) (p - start));
+			*to++ = (char) *p++;
+		out->len = (int) (to - out->data);
 		if (p < end)
 			p += put_escape(out, p, end);
 	}
-	appendStringInfoCharMacro(out, '"');
+	append_byte(out, '"');
 }
 
 void
@@ -442,9 +445,9 @@ write_node(JsonNode *node, Datum value, StringInfo out)
 	{
 		case NODE_BOOL:
 			if (DatumGetBool(value))
-				appendBinaryStringInfo(out, "true", 4);
+				append_bytes(out, "true", 4);
 			else
-				appendBinaryStringInfo(out, "false", 5);
+				append_bytes(out, "false", 5);
 			break;
 		case NODE_INT2:
 			enlargeStringInfo(out, 8);
@@ -465,7 +468,7 @@ write_node(JsonNode *node, Datum value, StringInfo out)
 			write_float(out, DatumGetFloat8(value), false);
 			break;
 		case NODE_NUMERIC:
-			append_numeric(out, DatumGetNumeric(value), node->writer->plain_decimals);
+			append_numeric_datum(out, value, node->writer->plain_decimals);
 			break;
 		case NODE_TEXT:
 			varlena = PG_DETOAST_DATUM_PACKED(value);
@@ -482,21 +485,21 @@ write_node(JsonNode *node, Datum value, StringInfo out)
 				pfree(varlena);
 			break;
 		case NODE_DATE:
-			appendStringInfoChar(out, '"');
+			append_byte(out, '"');
 			append_date(out, DatumGetDateADT(value));
-			appendStringInfoChar(out, '"');
+			append_byte(out, '"');
 			break;
 		case NODE_TIME:
-			appendStringInfoChar(out, '"');
+			append_byte(out, '"');
 			append_time(out, DatumGetTimeADT(value));
-			appendStringInfoChar(out, '"');
+			append_byte(out, '"');
 			break;
 		case NODE_TIMESTAMP:
 		case NODE_TIMESTAMPTZ:
-			appendStringInfoChar(out, '"');
+			append_byte(out, '"');
 			append_timestamp(out, DatumGetTimestamp(value), node->writer->iso_timestamps ? 'T' : ' ',
 							 node->class == NODE_TIMESTAMPTZ ? "Z" : "");
-			appendStringInfoChar(out, '"');
+			append_byte(out, '"');
 			break;
 		case NODE_JSON:
 			varlena = PG_DETOAST_DATUM_PACKED(value);
@@ -530,7 +533,7 @@ write_members(const JsonWriter *writer, const Datum *values, const bool *isnull,
 	bool		first = true;
 
 	check_stack_depth();
-	appendStringInfoCharMacro(out, '{');
+	append_byte(out, '{');
 	for (int i = 0; i < writer->nmembers; i++)
 	{
 		const JsonMember *member = &writer->members[i];
@@ -540,15 +543,15 @@ write_members(const JsonWriter *writer, const Datum *values, const bool *isnull,
 		if (column)
 			*column = member->column;
 		if (!first)
-			appendStringInfoCharMacro(out, ',');
+			append_byte(out, ',');
 		first = false;
-		appendBinaryStringInfo(out, member->lead, member->lead_len);
+		append_bytes(out, member->lead, member->lead_len);
 		if (isnull[member->index])
-			appendBinaryStringInfo(out, "null", 4);
+			append_bytes(out, "null", 4);
 		else
 			write_node(member->node, values[member->index], out);
 	}
-	appendStringInfoCharMacro(out, '}');
+	append_byte(out, '}');
 }
 
 /* === Creation =============================================================== */

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "format/proto_input.h"
+#include "format/value_style.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -190,11 +191,18 @@ proto_double(const ProtoField *field, const ProtoValue *value)
 }
 
 const char *
-proto_text(const ProtoValue *value, Size *len)
+proto_text(const ProtoValue *value, bool strip_nul, Size *len)
 {
-	const char *text = pg_any_to_server(value->p, (int) value->len, PG_UTF8);
+	const char *bytes = value->p;
+	const char *text;
 
-	*len = text != value->p ? strlen(text) : value->len;
+	*len = value->len;
+	if (unlikely(strip_nul))
+		bytes = strip_nul_bytes(bytes, len);
+	text = pg_any_to_server(bytes, (int) *len, PG_UTF8);
+
+	if (text != bytes)
+		*len = strlen(text);
 	return text;
 }
 
@@ -421,7 +429,10 @@ proto_scan_run(ProtoScan *scan, const char *bytes, Size len, int depth)
 			continue;
 		if (unlikely(wire != field->wire))
 		{
-			/* packed or not is the writer's choice; what else differs is unknown */
+			/*
+			 * packed or not is the writer's choice; what else differs is
+			 * unknown
+			 */
 			if (wire != WIRE_BYTES || !field->repeated || field->wire == WIRE_GROUP)
 				continue;
 			value.packed = true;

@@ -52,7 +52,8 @@ typedef struct ProtoScan
 	int			nslots;
 	ProtoSlot  *slots;
 	int		   *slot_of;		/* per field of the message; -1: passed over */
-	int		   *member;			/* per oneof: slot of the member that is set, or -1 */
+	int		   *member;			/* per oneof: slot of the member that is set,
+								 * or -1 */
 	bool		owns;			/* slots have memory of their own */
 } ProtoScan;
 
@@ -135,8 +136,11 @@ extern int64 proto_signed(const ProtoField *field, const ProtoValue *value);
 extern double proto_double(const ProtoField *field, const ProtoValue *value);
 extern bool proto_is_unsigned(const ProtoField *field);
 
-/* The text of a string, checked, in the database encoding.  ERROR 22021 */
-extern const char *proto_text(const ProtoValue *value, Size *len);
+/*
+ * The text of a string, checked, in the database encoding; 'strip_nul': without NULs.
+ * ERROR 22021.
+ */
+extern const char *proto_text(const ProtoValue *value, bool strip_nul, Size *len);
 
 /*
  * The fields 1 to n of a message that has nothing but varints, 0 where they are left out.

@@ -273,7 +273,7 @@ append_value(StringInfo out, const ProtoField *field, const ProtoValue *value,
 			appendStringInfoString(out, value->bits ? "true" : "false");
 			return TEXT_WORD;
 		case PROTO_STRING:
-			text = proto_text(value, &len);
+			text = proto_text(value, options->strip_nul, &len);
 
 			appendBinaryStringInfo(out, text, (int) len);
 			return TEXT_STRING;

@@ -11,10 +11,12 @@
 #include "format/proto_input.h"
 #include "lib/stringinfo.h"
 
-/* How values that a message leaves out are shown */
+/* How values are shown, among them those that a message leaves out */
 typedef struct ProtoJsonOptions
 {
-	bool		defaults;		/* as their defaults, also where absence could be told */
+	bool		defaults;		/* as their defaults, also where absence could
+								 * be told */
+	bool		strip_nul;		/* from text, which cannot hold it */
 } ProtoJsonOptions;
 
 /* Append a value of a singular field as JSON, in the database encoding. */

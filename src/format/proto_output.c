@@ -133,19 +133,21 @@ proto_put_numeric(StringInfo out, const ProtoField *field, Numeric value, ProtoP
 
 	if (field->type == PROTO_DOUBLE || field->type == PROTO_FLOAT)
 	{
-		/* the cast to real, not one to double and then one more, says what overflows */
+		/*
+		 * the cast to real, not one to double and then one more, says what
+		 * overflows
+		 */
 		proto_put_float(out, field, field->type == PROTO_DOUBLE ? DatumGetFloat8(DirectFunctionCall1(numeric_float8, datum)) :
 						DatumGetFloat4(DirectFunctionCall1(numeric_float4, datum)), put);
 		return;
 	}
-	if (numeric_is_nan(value))
-		out_of_range(field, text);
 	whole = DirectFunctionCall2(numeric_trunc, datum, Int32GetDatum(0));
 	if (!DatumGetBool(DirectFunctionCall2(numeric_eq, datum, whole)))
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
 				 errmsg("value \"%s\" is no whole number, as protobuf type %s is", text, proto_type_name(field))));
 	text = DatumGetCString(DirectFunctionCall1(numeric_out, whole));
+
 	errno = 0;
 	if (proto_is_unsigned(field) && text[0] != '-')
 	{
@@ -201,6 +203,7 @@ proto_put_symbol(StringInfo out, const ProtoField *field, const char *symbol, Si
 	{
 		/* as numbers without a name are read */
 		text = pnstrdup(symbol, len);
+
 		errno = 0;
 		digits = strtoll(text, &end, 10);
 		if (len == 0 || *end != '\0' || errno != 0)

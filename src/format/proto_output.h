@@ -18,8 +18,10 @@
 /* Where a value goes */
 typedef enum ProtoPut
 {
-	PUT_FIELD,					/* behind its tag; nothing at all where the default is no presence */
-	PUT_ITEM,					/* behind its tag, always: of a repeated field, of a map's entry */
+	PUT_FIELD,					/* behind its tag; nothing at all where the
+								 * default is no presence */
+	PUT_ITEM,					/* behind its tag, always: of a repeated
+								 * field, of a map's entry */
 	PUT_PACKED					/* alone */
 } ProtoPut;
 

@@ -59,7 +59,8 @@ typedef struct ProgramColumn
 {
 	ProtoReader *reader;
 	const ProtoField *field;
-	int			index;			/* of the column, or of the composite's attribute */
+	int			index;			/* of the column, or of the composite's
+								 * attribute */
 	const char *name;
 } ProgramColumn;
 
@@ -87,9 +88,11 @@ struct ProtoReader
 	pg_tz	   *zone;			/* of naive times */
 	bool		zone_utc;
 	bool		as_json;		/* READ_TEXT: quoted where JSON quotes */
-	bool		no_empty;		/* an empty text or no bytes are no value of the type */
+	bool		no_empty;		/* an empty text or no bytes are no value of
+								 * the type */
 
-	ProtoReader *inner;			/* READ_ARRAY: of elements; READ_WRAPPER: of the value */
+	ProtoReader *inner;			/* READ_ARRAY: of elements; READ_WRAPPER: of
+								 * the value */
 	ProtoProgram *program;		/* READ_WRAPPER, READ_COMPOSITE */
 	TupleDesc	desc;			/* READ_COMPOSITE */
 	Oid			element;		/* READ_ARRAY */
@@ -228,6 +231,7 @@ reader_create(const ProtoField *field, bool one, Oid type, int32 typmod, const F
 	reader->field = field;
 	reader->options = options;
 	reader->json.defaults = options->read_defaults;
+	reader->json.strip_nul = options->strip_nul;
 	reader->context = CurrentMemoryContext;
 	reader->typmod = typmod;
 	reader->type = base = getBaseTypeAndTypmod(type, &reader->typmod);
@@ -434,7 +438,7 @@ static Datum
 read_string(ProtoReader *reader, const ProtoValue *value)
 {
 	Size		len;
-	const char *text = proto_text(value, &len);
+	const char *text = proto_text(value, reader->options->strip_nul, &len);
 
 	return value_input(reader->input, text, len, false);
 }
@@ -788,7 +792,11 @@ read_slot(ProtoReader *reader, const ProtoSlot *slot, bool *isnull, int depth)
 		return read_null(reader, isnull);
 	if (reader->no_empty && field->default_len == 0)
 		return read_null(reader, isnull);
-	/* an empty message has the defaults of its fields; only composite types tell where to end */
+
+	/*
+	 * an empty message has the defaults of its fields; only composite types
+	 * tell where to end
+	 */
 	if (field->message && reader->kind != READ_COMPOSITE)
 		return read_null(reader, isnull);
 	proto_default(field, &value);

@@ -16,7 +16,9 @@ typedef struct ProtoReadOptions
 {
 	const char *time_zone;
 	bool		read_defaults;	/* fields that are left out have their default */
-	bool		any_type;		/* columns without a field are NULL instead of an error */
+	bool		strip_nul;		/* from text */
+	bool		any_type;		/* columns without a field are NULL instead of
+								 * an error */
 	const bool *lenient;		/* while true, a value that is no good is NULL */
 } ProtoReadOptions;
 

@@ -20,7 +20,7 @@
 /* A descriptor with more types or fields than this is no table's. */
 #define MAX_NODES 200000
 
-/* Field numbers up to this many times the number of fields are found by index. */
+/* Numbers up to this many times the number of fields, or of an enum's values, are found by index. */
 #define DENSE_FACTOR 4
 
 /* What the editions call features; syntaxes are sets of them */
@@ -134,6 +134,7 @@ text_of(SchemaParser *parser, const ProtoValue *value)
 		return "";
 	}
 	text = pnstrdup(value->p, value->len);
+
 	converted = (char *) pg_any_to_server(text, (int) value->len, PG_UTF8);
 	return converted;
 }
@@ -249,6 +250,17 @@ read_enum(SchemaParser *parser, const ProtoValue *bytes, const char *scope, Feat
 	}
 	if (result->n == 0)
 		bad(parser, psprintf("enum \"%s\" has no values", result->name));
+	for (int i = 0; i < result->n; i++)
+	{
+		if (result->numbers[i] >= result->nlow && result->numbers[i] < result->n * DENSE_FACTOR)
+			result->nlow = result->numbers[i] + 1;
+	}
+	result->low = palloc0(sizeof(char *) * Max(result->nlow, 1));
+	for (int i = result->n - 1; i >= 0; i--)
+	{
+		if (result->numbers[i] >= 0 && result->numbers[i] < result->nlow)
+			result->low[result->numbers[i]] = result->names[i];
+	}
 	parser->enums = lappend(parser->enums, result);
 }
 
@@ -335,10 +347,11 @@ java_outer_class(const char *file)
 	initStringInfo(&name);
 	for (const char *p = base ? base + 1 : file; *p && *p != '.'; p++)
 	{
-		bool		letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
+		bool		lower = *p >= 'a' && *p <= 'z';
+		bool		letter = lower || (*p >= 'A' && *p <= 'Z');
 
 		if (letter)
-			appendStringInfoChar(&name, upper ? pg_ascii_toupper(*p) : *p);
+			appendStringInfoChar(&name, upper && lower ? *p - 'a' + 'A' : *p);
 		else if (*p >= '0' && *p <= '9')
 			appendStringInfoChar(&name, *p);
 		upper = !letter;
@@ -549,6 +562,7 @@ read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *fiel
 	{
 		case PROTO_STRING:
 			field->default_bytes = text;
+
 			field->default_len = value->len;
 			return true;
 		case PROTO_BYTES:
@@ -561,6 +575,7 @@ read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *fiel
 			if (!proto_enum_number(field->enumeration, text, value->len, &symbol))
 				break;
 			field->default_bits = (uint64) (int64) symbol;
+
 			return true;
 		case PROTO_FLOAT:
 		case PROTO_DOUBLE:
@@ -757,7 +772,10 @@ read_fields(SchemaParser *parser, const RawMessage *raw)
 		{
 			int32		unused;
 
-			/* OneofDescriptorProto begins as EnumValueDescriptorProto does: with its name */
+			/*
+			 * OneofDescriptorProto begins as EnumValueDescriptorProto does:
+			 * with its name
+			 */
 			read_enum_value(parser, &v, &message->oneofs[n++], &unused);
 		}
 	}
@@ -889,7 +907,7 @@ proto_schema_parse(const char *base64, char **error)
 }
 
 const char *
-proto_enum_name(const ProtoEnum *enumeration, int32 number)
+proto_enum_name_search(const ProtoEnum *enumeration, int32 number)
 {
 	for (int i = 0; i < enumeration->n; i++)
 	{

@@ -47,7 +47,8 @@ typedef enum ProtoWellKnown
 	KNOWN_NONE,
 	KNOWN_TIMESTAMP,			/* google.protobuf.Timestamp */
 	KNOWN_DURATION,
-	KNOWN_WRAPPER,				/* google.protobuf.Int32Value .., google.type.Decimal: the field "value" */
+	KNOWN_WRAPPER,				/* google.protobuf.Int32Value ..,
+								 * google.type.Decimal: the field "value" */
 	KNOWN_STRUCT,
 	KNOWN_VALUE,
 	KNOWN_LIST,
@@ -62,6 +63,9 @@ typedef struct ProtoEnum
 	int			n;
 	const char **names;			/* in the database encoding */
 	int32	   *numbers;
+	int32		nlow;			/* lower numbers, not negative ones, are found
+								 * at once */
+	const char **low;
 } ProtoEnum;
 
 struct ProtoMessage;
@@ -137,8 +141,15 @@ extern ProtoSchema *proto_schema_parse(const char *base64, char **error);
  */
 extern const ProtoMessage *proto_message_find(const ProtoSchema *schema, const char *name, char **hint);
 
-/* The field's name of a number of an enum; NULL if it has none. */
-extern const char *proto_enum_name(const ProtoEnum *enumeration, int32 number);
+extern const char *proto_enum_name_search(const ProtoEnum *enumeration, int32 number);
+
+/* An enum's name of a number, the first of several; NULL if it has none. */
+static inline const char *
+proto_enum_name(const ProtoEnum *enumeration, int32 number)
+{
+	return likely(number >= 0 && number < enumeration->nlow) ? enumeration->low[number] :
+		proto_enum_name_search(enumeration, number);
+}
 
 /* false if the enum has no such name (in the database encoding) */
 extern bool proto_enum_number(const ProtoEnum *enumeration, const char *name, Size len, int32 *number);

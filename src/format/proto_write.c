@@ -28,6 +28,7 @@ typedef enum WriterKind
 {
 	WRITE_INTEGER,				/* int2, int4, int8 -> integers, enums, floats */
 	WRITE_NUMERIC,				/* numeric -> the same */
+	WRITE_COUNT,				/* times -> integers, in the option time_unit */
 	WRITE_FLOATING,
 	WRITE_BOOLEAN,
 	WRITE_STRING,				/* any type's text -> string */
@@ -42,7 +43,8 @@ typedef enum WriterKind
 	WRITE_WRAPPER,
 	WRITE_COMPOSITE,
 	WRITE_ARRAY,
-	WRITE_JSON,					/* jsonb, and what becomes one -> whatever the field has */
+	WRITE_JSON,					/* jsonb, and what becomes one -> whatever the
+								 * field has */
 	WRITE_JSON_STRING			/* text -> a message that stands for a value */
 } WriterKind;
 
@@ -52,7 +54,8 @@ typedef struct ProtoWriter ProtoWriter;
 typedef struct PartWriter
 {
 	ProtoWriter *writer;
-	int			place;			/* in the values of the row, or of the composite */
+	int			place;			/* in the values of the row, or of the
+								 * composite */
 	const char *name;			/* of the column */
 } PartWriter;
 
@@ -70,11 +73,13 @@ struct ProtoWriter
 	const ProtoField *field;
 	const ProtoWriteOptions *options;
 	Oid			type;			/* a domain's base type */
-	ValueOutput *output;		/* NULL: text types, whose bytes are their text */
+	ValueOutput *output;		/* NULL: text types, whose bytes are their
+								 * text */
 	pg_tz	   *zone;
 	bool		zone_utc;
 	Oid			to_jsonb;		/* WRITE_JSON: a cast's function */
-	ProtoWriter *inner;			/* of a wrapper's value, of an array's elements */
+	ProtoWriter *inner;			/* of a wrapper's value, of an array's
+								 * elements */
 	ProtoRowWriter *row;		/* WRITE_COMPOSITE */
 	TupleDesc	desc;
 	int16		typlen;			/* WRITE_ARRAY */
@@ -98,6 +103,12 @@ static bool
 is_text_type(Oid type)
 {
 	return type == TEXTOID || type == VARCHAROID || type == BPCHAROID;
+}
+
+static bool
+is_time(Oid type)
+{
+	return type == TIMESTAMPOID || type == TIMESTAMPTZOID || type == DATEOID || type == TIMEOID;
 }
 
 static ProtoWriter *
@@ -285,6 +296,11 @@ writer_create(const ProtoField *field, bool one, Oid type, int32 typmod, const P
 		case PROTO_MESSAGE:
 			return message_writer(writer, type, typmod);
 		default:
+			if (is_time(base) && style_changes(&options->style, base))
+			{
+				writer->zone = pg_tzset(options->time_zone);
+				return of_kind(writer, WRITE_COUNT);
+			}
 			return is_integer(base) ? of_kind(writer, WRITE_INTEGER) : base == NUMERICOID ? of_kind(writer, WRITE_NUMERIC) : NULL;
 	}
 }
@@ -306,7 +322,7 @@ proto_row_writer_create(const ProtoMessage *message, int ncolumns, const FormatC
 					(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
 					 errmsg("protobuf message \"%s\" has no field \"%s\" for column \"%s\"", message->name,
 							columns[i].field, columns[i].column),
-					 errhint("The column's option \"field\" says to which field it is written.")));
+					 errhint("The column's option \"field\" says to which field it is written; value_fields_include 'EXCEPT_KEY' leaves key columns out of the value.")));
 		part->writer = writer_create(field, false, columns[i].type, columns[i].typmod, options);
 		part->place = columns[i].index;
 		part->name = columns[i].column;
@@ -365,6 +381,17 @@ write_integer(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 }
 
 static void
+write_count(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	style_append(&text, &writer->options->style, writer->type, -1, writer->zone, value);
+	proto_put_integer(out, writer->field, strtoll(text.data, NULL, 10), put);
+	pfree(text.data);
+}
+
+static void
 write_floating(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 {
 	float8		number;
@@ -388,6 +415,7 @@ text_of(const ProtoWriter *writer, Datum value, Size *len)
 	if (writer->output)
 	{
 		text = value_output_text(writer->output, value);
+
 		*len = strlen(text);
 		return text;
 	}
@@ -510,6 +538,7 @@ write_json_string(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out
 
 	string.type = jbvString;
 	string.val.string.val = (char *) text;
+
 	string.val.string.len = (int) len;
 	proto_put_jsonb_one(out, writer->field, &string, writer->options, put);
 }
@@ -530,6 +559,9 @@ write_value(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 			break;
 		case WRITE_NUMERIC:
 			proto_put_numeric(out, field, DatumGetNumeric(value), put);
+			break;
+		case WRITE_COUNT:
+			write_count(writer, value, put, out);
 			break;
 		case WRITE_FLOATING:
 			write_floating(writer, value, put, out);

@@ -16,7 +16,9 @@ typedef struct ProtoRowWriter ProtoRowWriter;
 typedef struct ProtoWriteOptions
 {
 	const char *time_zone;
-	const char *null_literal;	/* of nulls within repeated strings and maps, in UTF-8 */
+	const char *null_literal;	/* of nulls within repeated strings and maps,
+								 * in UTF-8 */
+	ValueStyle	style;			/* times in integer fields */
 } ProtoWriteOptions;
 
 /*

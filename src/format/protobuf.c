@@ -31,6 +31,8 @@ typedef struct ProtoOptions
 	const char *message;
 	bool		read_defaults;
 	const char *null_literal;
+	const char *empty_value;
+	ValueStyle	style;
 
 	/* of "protobuf-confluent" */
 	const char *url;
@@ -60,6 +62,7 @@ typedef struct ProtoDecoder
 	ProtoSchema *schema;
 	const ProtoMessage *message;	/* NULL: each message's frame says */
 	ProtoProgram *program;
+	const char *empty_value;	/* row, error, delete or ignore */
 
 	/* of "protobuf-confluent" */
 	const ProtoFile *file;		/* whose types frames count */
@@ -90,15 +93,19 @@ typedef struct ProtoEncoder
 	{"message", "text", "the full name of the message type in the descriptor; Flink's Java class name does as well", "message_class_name"}, \
 	IGNORE_PARSE_ERRORS_OPTION, \
 	{"read_default_values", "bool", "fields that are left out have their default instead of NULL, also where absence can be told"}, \
-	{"write_null_string_literal", "text", "what is written for a NULL within an array or a map of texts"}
+	{"write_null_string_literal", "text", "what is written for a NULL within an array or a map of texts"}, \
+	TIME_UNIT_OPTION, \
+	{"nul_handling", "error|strip", "what NUL characters in text mean; PostgreSQL cannot store them"}
 
 static const FormatOption protobuf_options[] = {
 	PROTO_OPTIONS,
+	{"empty_value", "row|error|delete|ignore", "what a zero-length value means; row: a message that leaves everything out"},
 	{NULL}
 };
 
 static const FormatOption protobuf_confluent_options[] = {
 	PROTO_OPTIONS,
+	{"empty_value", "error|delete|ignore", "what a zero-length value means"},
 	{"url", "text", "the registry; must be the server's registry_url"},
 	{"subject", "text", "under which the schema is found or registered when writing; default: the topic with -key or -value"},
 	{"schema", "text", "the .proto source to register when writing; default: the subject's latest schema is named"},
@@ -113,6 +120,8 @@ read_options(List *options, ProtoOptions *result)
 
 	memset(result, 0, sizeof(*result));
 	result->null_literal = "";
+	result->empty_value = "row";
+	value_style_parse(options, &result->style);
 	result->schema_id = -1;
 	foreach(lc, options)
 	{
@@ -126,6 +135,8 @@ read_options(List *options, ProtoOptions *result)
 			result->read_defaults = defGetBoolean(option);
 		else if (strcmp(option->defname, "write_null_string_literal") == 0)
 			result->null_literal = defGetString(option);
+		else if (strcmp(option->defname, "empty_value") == 0)
+			result->empty_value = defGetString(option);
 		else if (strcmp(option->defname, "url") == 0)
 			result->url = defGetString(option);
 		else if (strcmp(option->defname, "subject") == 0)
@@ -224,6 +235,11 @@ check_options(List *list, bool is_key, bool framed)
 					 errmsg("invalid value for option \"%s_schema_id\": \"%d\"", prefix, options.schema_id),
 					 errhint("A registry counts its schemas from 1.")));
 	}
+	if (is_key && (strcmp(options.empty_value, "delete") == 0 || strcmp(options.empty_value, "ignore") == 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_ATTRIBUTE_VALUE),
+				 errmsg("option \"%s_empty_value\" cannot be '%s'", prefix, options.empty_value),
+				 errhint("What a message without a row means is said by its value.")));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }
@@ -252,10 +268,13 @@ create_decoder(const DecoderSpec *spec, bool framed)
 	decoder->base.ignores_errors = ignores_parse_errors(spec->options);
 	decoder->options.time_zone = spec->time_zone;
 	decoder->options.read_defaults = options.read_defaults;
+	decoder->options.strip_nul = options.style.strip_nul;
+	decoder->empty_value = options.empty_value;
 	decoder->options.lenient = &decoder->base.lenient;
 	decoder->schema = own_schema(&options, option_prefix(spec->is_key, framed), framed, &decoder->message);
 	if (decoder->message)
-		decoder->program = proto_program_create(decoder->message, spec->ncolumns, spec->columns, &decoder->options);
+		decoder->program = proto_program_create(decoder->message, spec->ncolumns,
+												styled_columns(spec->ncolumns, spec->columns, &options.style), &decoder->options);
 	return decoder;
 }
 
@@ -265,11 +284,26 @@ protobuf_create(const DecoderSpec *spec)
 	return &create_decoder(spec, false)->base;
 }
 
+/* Is it a value of no bytes that the option empty_value says is no row? */
+static bool
+is_no_row(const ProtoDecoder *decoder, Size len, RowSink *sink)
+{
+	if (likely(len > 0) || strcmp(decoder->empty_value, "row") == 0)
+		return false;
+	if (strcmp(decoder->empty_value, "error") == 0)
+		proto_raise("it is empty");
+	if (strcmp(decoder->empty_value, "delete") == 0)
+		sink->emit(sink, ROW_DELETE);
+	return true;
+}
+
 static void
 protobuf_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 {
 	ProtoDecoder *decoder = (ProtoDecoder *) base;
 
+	if (is_no_row(decoder, len, sink))
+		return;
 	proto_program_run(decoder->program, bytes, len, sink);
 	sink->emit(sink, ROW_UPSERT);
 }
@@ -301,8 +335,11 @@ static Decoder *
 confluent_create(const DecoderSpec *spec)
 {
 	ProtoDecoder *decoder = create_decoder(spec, true);
+	ProtoOptions options;
 
+	read_options(spec->options, &options);
 	decoder->spec = *spec;
+	decoder->spec.columns = styled_columns(spec->ncolumns, spec->columns, &options.style);
 	decoder->context = CurrentMemoryContext;
 	if (decoder->message)
 		decoder->file = &decoder->schema->files[decoder->message->file];
@@ -413,6 +450,8 @@ confluent_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 	const ProtoMessage *message;
 	ProtoProgram *program = decoder->program;
 
+	if (is_no_row(decoder, len, sink))
+		return;
 	read_frame(&in, &path);
 	message = type_of_path(decoder->file, &path);
 	if (decoder->message == NULL)
@@ -450,6 +489,7 @@ create_encoder(const EncoderSpec *spec, ProtoOptions *options, bool framed, Prot
 				 errhint("It is the full name of the message type: package.Name.")));
 	len = strlen(options->null_literal);
 	encoder->options.time_zone = spec->time_zone;
+	encoder->options.style = options->style;
 	encoder->options.null_literal = pnstrdup(text_to_utf8(options->null_literal, &len), len);
 	encoder->writer = proto_row_writer_create(*message, spec->ncolumns, spec->columns, &encoder->options);
 	return encoder;

@@ -63,11 +63,11 @@ put_time(char *p, int hour, int minute, int second, int microseconds)
 	if (microseconds > 0)
 	{
 		*p++ = '.';
-		for (int unit = 100000; microseconds > 0; unit /= 10)
-		{
-			*p++ = '0' + microseconds / unit;
-			microseconds %= unit;
-		}
+		p = put_two(p, microseconds / 10000);
+		p = put_two(p, microseconds / 100 % 100);
+		p = put_two(p, microseconds % 100);
+		while (p[-1] == '0')
+			p--;
 	}
 	return p;
 }
@@ -86,21 +86,41 @@ put_era(char *p, int year)
 /* Room for any date, time or timestamp */
 #define MAX_TIME_TEXT 64
 
+/* The text of a day, without an era, and its year.  Rows often come day by day. */
+static inline char *
+put_day(char *p, int day_number, int *year)
+{
+	static int	last_day = PG_INT32_MIN;
+	static int	last_year;
+	static int	last_len;
+	static char last_text[MAX_TIME_TEXT];
+
+	if (day_number != last_day)
+	{
+		int			month;
+		int			day;
+
+		j2date(day_number, &last_year, &month, &day);
+		last_len = (int) (put_date(last_text, last_year, month, day) - last_text);
+		last_day = day_number;
+	}
+	*year = last_year;
+	memcpy(p, last_text, last_len);
+	return p + last_len;
+}
+
 void
 append_date(StringInfo out, DateADT date)
 {
 	int			year;
-	int			month;
-	int			day;
 	char	   *p;
 
 	if (DATE_NOT_FINITE(date))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("an infinite date cannot be written")));
-	j2date(date + POSTGRES_EPOCH_JDATE, &year, &month, &day);
 	enlargeStringInfo(out, MAX_TIME_TEXT);
-	p = put_date(out->data + out->len, year, month, day);
+	p = put_day(out->data + out->len, date + POSTGRES_EPOCH_JDATE, &year);
 	p = put_era(p, year);
 	out->len = (int) (p - out->data);
 }
@@ -124,8 +144,6 @@ append_timestamp(StringInfo out, Timestamp timestamp, char separator, const char
 	int64		time;
 	int			seconds;
 	int			year;
-	int			month;
-	int			day;
 	char	   *p;
 
 	if (TIMESTAMP_NOT_FINITE(timestamp))
@@ -140,9 +158,8 @@ append_timestamp(StringInfo out, Timestamp timestamp, char separator, const char
 		days--;
 	}
 	seconds = (int) (time / USECS_PER_SEC);
-	j2date((int) days + POSTGRES_EPOCH_JDATE, &year, &month, &day);
 	enlargeStringInfo(out, MAX_TIME_TEXT);
-	p = put_date(out->data + out->len, year, month, day);
+	p = put_day(out->data + out->len, (int) days + POSTGRES_EPOCH_JDATE, &year);
 	*p++ = separator;
 	p = put_time(p, seconds / SECS_PER_HOUR, seconds / SECS_PER_MINUTE % MINS_PER_HOUR, seconds % SECS_PER_MINUTE,
 				 (int) (time % USECS_PER_SEC));
@@ -317,6 +334,93 @@ append_float4(StringInfo out, float4 value)
 }
 
 /* === Decimals =============================================================== */
+
+/*
+ * The layout of a numeric on disk, which pg_upgrade relies on: a header of 16 bits
+ * (short form), or of 32, and digits to base 10000, none of them a 0 at either end.
+ */
+#define NUMERIC_FORM(header)		((header) & 0xC000)
+#define NUMERIC_SHORT_FORM			0x8000
+#define NUMERIC_SHORT_MINUS			0x2000
+#define NUMERIC_SHORT_DSCALE(header) (((header) & 0x1F80) >> 7)
+#define NUMERIC_SHORT_WEIGHT(header) (((header) & 0x0040 ? ~0x003F : 0) | ((header) & 0x003F))
+#define MAX_GROUPS					4	/* digits to base 10000, so that 64 bits hold them */
+
+static inline char *
+put_four(char *p, int value)
+{
+	p = put_two(p, value / 100);
+	return put_two(p, value % 100);
+}
+
+/*
+ * Numbers as tables are full of, without a copy.  False, and nothing is appended, for
+ * those that are large, very small, no numbers, or need an exponent.
+ */
+static bool
+append_small_numeric(StringInfo out, struct varlena *value, bool plain)
+{
+	const char *bytes = VARDATA_ANY(value);
+	int			ngroups = ((int) VARSIZE_ANY_EXHDR(value) - (int) sizeof(uint16)) / (int) sizeof(int16);
+	int			weight;
+	int			scale;
+	int			fraction_len;
+	uint64		whole = 0;
+	uint16		header;
+	int16		groups[MAX_GROUPS];
+	char		fraction[4 * MAX_GROUPS + 64];
+	char	   *p = fraction;
+
+	memcpy(&header, bytes, sizeof(header));
+	if (NUMERIC_FORM(header) != NUMERIC_SHORT_FORM || ngroups < 1 || ngroups > MAX_GROUPS)
+		return false;
+	weight = NUMERIC_SHORT_WEIGHT(header);
+	scale = NUMERIC_SHORT_DSCALE(header);
+	if (weight < -1 || weight >= MAX_GROUPS)
+		return false;
+	memcpy(groups, bytes + sizeof(header), sizeof(int16) * ngroups);
+	for (int i = 0; i <= weight; i++)
+		whole = whole * 10000 + (i < ngroups ? groups[i] : 0);
+	for (int i = weight + 1; i < ngroups; i++)
+		p = put_four(p, groups[i]);
+
+	fraction_len = (int) (p - fraction);
+	if (plain)
+	{
+		memset(p, '0', sizeof(fraction) - fraction_len);
+		fraction_len = scale;
+	}
+	else
+	{
+		while (fraction_len > 0 && fraction[fraction_len - 1] == '0')
+			fraction_len--;
+		if (fraction_len == 0 && whole % 10 == 0)
+			return false;
+	}
+
+	enlargeStringInfo(out, 32 + fraction_len);
+	p = out->data + out->len;
+	if (header & NUMERIC_SHORT_MINUS)
+		*p++ = '-';
+	p += pg_lltoa((int64) whole, p);
+	if (fraction_len > 0)
+	{
+		*p++ = '.';
+		memcpy(p, fraction, fraction_len);
+		p += fraction_len;
+	}
+	out->len = (int) (p - out->data);
+	return true;
+}
+
+void
+append_numeric_datum(StringInfo out, Datum datum, bool plain)
+{
+	struct varlena *value = PG_DETOAST_DATUM_PACKED(datum);
+
+	if (!append_small_numeric(out, value, plain))
+		append_numeric(out, DatumGetNumeric(PointerGetDatum(value)), plain);
+}
 
 void
 append_numeric(StringInfo out, Numeric value, bool plain)

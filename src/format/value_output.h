@@ -12,6 +12,24 @@
 #include "utils/numeric.h"
 #include "utils/timestamp.h"
 
+/* appendBinaryStringInfo() without a call where there is room, and without its NUL. */
+static inline void
+append_bytes(StringInfo out, const char *bytes, int len)
+{
+	if (unlikely(out->len + len >= out->maxlen))
+		enlargeStringInfo(out, len);
+	memcpy(out->data + out->len, bytes, len);
+	out->len += len;
+}
+
+static inline void
+append_byte(StringInfo out, char byte)
+{
+	if (unlikely(out->len + 1 >= out->maxlen))
+		enlargeStringInfo(out, 1);
+	out->data[out->len++] = byte;
+}
+
 /*
  * 2020-01-02, 12:13:14[.f], 2020-01-02 12:13:14[.f]: fractions without trailing
  * zeros, years as PostgreSQL writes them (0044-03-15 BC).  'separator' stands
@@ -35,6 +53,9 @@ extern void append_float8(StringInfo out, float8 value);
  * ERROR 22003 for NaN and infinities.
  */
 extern void append_numeric(StringInfo out, Numeric value, bool plain);
+
+/* The same for a value as it comes in a row, toasted or not. */
+extern void append_numeric_datum(StringInfo out, Datum datum, bool plain);
 
 /* Base64 with padding, in one line. */
 extern void append_base64(StringInfo out, const char *bytes, Size len);

@@ -202,6 +202,12 @@ struct KafkaProducer
 	int64		outstanding;	/* produced, and no report yet */
 	int			unserved;		/* produced since the events were looked at */
 	KafkaFailure failure;
+
+	/* of kafka_produce_many */
+	int			max_many;
+	int32	   *partitions;
+	int		   *order;
+	rd_kafka_message_t *messages;
 };
 
 /* client.c */

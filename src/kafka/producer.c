@@ -471,23 +471,54 @@ check_timestamp(const KafkaOutRecord *record)
 						   1 - record->timestamp)));
 }
 
-int32
-kafka_produce(KafkaProducer *producer, const KafkaOutRecord *record)
+/* What the client has not taken: raise why. */
+static void
+raise_not_taken(KafkaProducer *producer, const KafkaTopic *topic, rd_kafka_resp_err_t err, int32 partition,
+				Size size)
 {
 	KafkaClient *client = &producer->client;
-	KafkaTopic *topic;
-	int32		partition;
+
+	kafka_drain_events(client);
+	if (client->handle->refused)
+		kafka_raise_refused(client, client->handle->refused, client->handle->refused_text);
+	/* it takes nothing more when something has failed before */
+	if (err == RD_KAFKA_RESP_ERR__STATE || err == RD_KAFKA_RESP_ERR__FATAL)
+		kafka_producer_raise_cause(producer);
+	kafka_raise_write(client, err, topic->name, partition, size, NULL);
+}
+
+static void
+count_taken(KafkaProducer *producer, KafkaTopic *topic, int n)
+{
+	topic->used = true;
+	producer->produced += n;
+	if (producer->wait_for_acks)
+		producer->outstanding += n;
+	producer->unserved += n;
+}
+
+/* Now and then: reports free the queue, and tell of failures. */
+static void
+serve(KafkaProducer *producer)
+{
+	if (producer->unserved < SERVE_EVERY)
+		return;
+	producer->unserved = 0;
+	kafka_drain_events(&producer->client);
+	if (producer->failure.count > 0)
+		raise_failure(producer);
+	CHECK_FOR_INTERRUPTS();
+}
+
+static void
+put_one(KafkaProducer *producer, KafkaTopic *topic, int32 partition, const KafkaOutRecord *record)
+{
 	rd_kafka_resp_err_t err;
 
-	client->busy = true;
-	topic = find_topic(producer, record->topic);
-	partition = choose_partition(producer, topic, record);
 	check_timestamp(record);
 	if (record->nheaders > 0)
 		make_headers(producer, record);
-
-	client->busy = true;
-	while ((err = rd_kafka_producev(client->handle->rk,
+	while ((err = rd_kafka_producev(producer->client.handle->rk,
 									RD_KAFKA_V_RKT(topic->rkt),
 									RD_KAFKA_V_PARTITION(partition),
 									RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
@@ -499,31 +530,138 @@ kafka_produce(KafkaProducer *producer, const KafkaOutRecord *record)
 									RD_KAFKA_V_END)) == RD_KAFKA_RESP_ERR__QUEUE_FULL)
 		wait_for_room(producer);
 	if (err != RD_KAFKA_RESP_ERR_NO_ERROR)
-	{
-		kafka_drain_events(client);
-		if (client->handle->refused)
-			kafka_raise_refused(client, client->handle->refused, client->handle->refused_text);
-		/* it takes nothing more when something has failed before */
-		if (err == RD_KAFKA_RESP_ERR__STATE || err == RD_KAFKA_RESP_ERR__FATAL)
-			kafka_producer_raise_cause(producer);
-		kafka_raise_write(client, err, topic->name, partition, record->key_len + record->value_len, NULL);
-	}
+		raise_not_taken(producer, topic, err, partition, record->key_len + record->value_len);
 	producer->headers = NULL;
-	topic->used = true;
-	producer->produced++;
-	if (producer->wait_for_acks)
-		producer->outstanding++;
+	count_taken(producer, topic, 1);
+	serve(producer);
+}
 
-	if (++producer->unserved >= SERVE_EVERY)
-	{
-		producer->unserved = 0;
-		kafka_drain_events(client);
-		if (producer->failure.count > 0)
-			raise_failure(producer);
-		CHECK_FOR_INTERRUPTS();
-	}
-	client->busy = false;
+int32
+kafka_produce(KafkaProducer *producer, const KafkaOutRecord *record)
+{
+	KafkaTopic *topic;
+	int32		partition;
+
+	producer->client.busy = true;
+	topic = find_topic(producer, record->topic);
+	partition = choose_partition(producer, topic, record);
+	producer->client.busy = true;
+	put_one(producer, topic, partition, record);
+	producer->client.busy = false;
 	return partition;
+}
+
+/* Messages of one partition, which have neither time nor headers of their own. */
+static void
+put_run(KafkaProducer *producer, KafkaTopic *topic, int32 partition, rd_kafka_message_t *messages, int n)
+{
+	while (n > 0)
+	{
+		int			taken = rd_kafka_produce_batch(topic->rkt, partition, RD_KAFKA_MSG_F_COPY, messages, n);
+		int			first = n;
+
+		count_taken(producer, topic, taken);
+		for (int i = 0; taken < n && i < n; i++)
+		{
+			if (messages[i].err == RD_KAFKA_RESP_ERR_NO_ERROR)
+				continue;
+			/* from a full queue on it takes none, so that their order holds */
+			if (messages[i].err != RD_KAFKA_RESP_ERR__QUEUE_FULL)
+				raise_not_taken(producer, topic, messages[i].err, partition, messages[i].key_len + messages[i].len);
+			first = i;
+			break;
+		}
+		messages += first;
+		n -= first;
+		if (n > 0)
+			wait_for_room(producer);
+		serve(producer);
+	}
+}
+
+static void
+many_enlarge(KafkaProducer *producer, int n)
+{
+	MemoryContext owner = producer->client.owner;
+	int			max = Max(n, 256);
+
+	if (n <= producer->max_many)
+		return;
+	if (producer->max_many > 0)
+	{
+		pfree(producer->partitions);
+		pfree(producer->order);
+		pfree(producer->messages);
+		producer->max_many = 0;
+	}
+	producer->partitions = MemoryContextAllocHuge(owner, sizeof(int32) * max);
+	producer->order = MemoryContextAllocHuge(owner, sizeof(int) * max);
+	producer->messages = MemoryContextAllocHuge(owner, sizeof(rd_kafka_message_t) * max);
+	producer->max_many = max;
+}
+
+/*
+ * Sorts messages by partition before the library gets them, a run of each.  It copies them
+ * into memory one behind the other, and its thread reads them by partition: out
+ * of the order of rows each message would be a cache miss, which costs more than all
+ * else about it.
+ */
+void
+kafka_produce_many(KafkaProducer *producer, int n, const KafkaOutRecord *const *records)
+{
+	KafkaTopic *topic;
+	int		   *start;
+	int			at = 0;
+	int			npartitions;
+	bool		plain = !producer->client.handle->key.transactional;
+
+	if (n == 0)
+		return;
+	producer->client.busy = true;
+	topic = find_topic(producer, records[0]->topic);
+	many_enlarge(producer, n);
+	for (int i = 0; i < n; i++)
+	{
+		producer->partitions[i] = choose_partition(producer, topic, records[i]);
+		plain = plain && records[i]->timestamp == -1 && records[i]->nheaders == 0;
+	}
+	producer->client.busy = true;
+
+	/* where each partition's messages begin, then where the next one of it goes */
+	npartitions = topic->partitions;
+	start = palloc0(sizeof(int) * (npartitions + 1));
+	for (int i = 0; i < n; i++)
+		start[producer->partitions[i] + 1]++;
+	for (int p = 0; p < npartitions; p++)
+		start[p + 1] += start[p];
+	for (int i = 0; i < n; i++)
+		producer->order[start[producer->partitions[i]]++] = i;
+	pfree(start);
+
+	for (int i = 0; i < n; i++)
+	{
+		const KafkaOutRecord *record = records[producer->order[i]];
+		int32		partition = producer->partitions[producer->order[i]];
+		rd_kafka_message_t *message = &producer->messages[i];
+
+		if (!plain)
+		{
+			put_one(producer, topic, partition, record);
+			continue;
+		}
+		memset(message, 0, sizeof(rd_kafka_message_t));
+		message->key = (void *) record->key;
+		message->key_len = record->key_len;
+		message->payload = (void *) record->value;
+		message->len = record->value_len;
+		message->_private = topic;
+		if (i + 1 == n || producer->partitions[producer->order[i + 1]] != partition)
+		{
+			put_run(producer, topic, partition, &producer->messages[at], i + 1 - at);
+			at = i + 1;
+		}
+	}
+	producer->client.busy = false;
 }
 
 /* --- flushing --------------------------------------------------------------- */

@@ -89,6 +89,12 @@ extern void kafka_producer_check_partition(KafkaProducer *producer, const char *
 extern int32 kafka_produce(KafkaProducer *producer, const KafkaOutRecord *record);
 
 /*
+ * The same for many messages of one topic.  Those of one partition stay in their
+ * order, which is all that there is; those of different ones do not.
+ */
+extern void kafka_produce_many(KafkaProducer *producer, int n, const KafkaOutRecord *const *records);
+
+/*
  * Wait until everything queued is acknowledged, at most timeout_ms.  ERROR of the
  * right class with what Kafka said (too large 54000, not authorized 42501, topic
  * missing HV00R, timestamp refused 22008, not acknowledged in time 08006).

@@ -167,21 +167,28 @@ emit(RowSink *sink, RowKind kind)
 
 /* === Decoding =============================================================== */
 
+static const char *
+time_zone(const Run *run)
+{
+	return run->table->time_zone ? run->table->time_zone : "UTC";
+}
+
 typedef enum What
 {
 	CREATE,
+	CREATE_MORE,				/* what only good messages need */
 	DECODE,
 	HAS_ROW,
 	ENCODE
 } What;
 
 static void
-create(Run *run)
+create_decoder(Run *run, int ncolumns, const FormatColumn *columns, Decoder **decoder)
 {
 	DecoderSpec spec = {0};
 
-	spec.ncolumns = run->nwanted;
-	spec.columns = run->wanted;
+	spec.ncolumns = ncolumns;
+	spec.columns = columns;
 	spec.options = run->options;
 	spec.nfields = run->ncolumns;
 	spec.fields = run->columns;
@@ -191,22 +198,25 @@ create(Run *run)
 	spec.keys = run->keys;
 	spec.upsert = run->table->upsert;
 	spec.connect = run->table->connect;
-	spec.time_zone = run->table->time_zone ? run->table->time_zone : "UTC";
+	spec.time_zone = time_zone(run);
 	spec.registry = &fuzz_access;
-	run->decoder = run->format->create(&spec);
-	spec.ncolumns = run->nhalf;
-	spec.columns = run->half;
-	run->half_decoder = run->format->create(&spec);
-	if (run->table->round_trip)
-	{
-		EncoderSpec to = {
-			.ncolumns = run->ncolumns, .columns = run->columns, .options = run->options, .is_key = run->table->is_key,
-			.topic = "topic", .time_zone = spec.time_zone, .registry = &fuzz_access
-		};
+	*decoder = run->format->create(&spec);
+}
 
-		run->encoder = run->format->create_encoder(&to);
-		run->encoder->kind = ROW_INSERT;
-	}
+static void
+create_encoder(Run *run)
+{
+	EncoderSpec spec = {0};
+
+	spec.ncolumns = run->ncolumns;
+	spec.columns = run->columns;
+	spec.options = run->options;
+	spec.is_key = run->table->is_key;
+	spec.topic = "topic";
+	spec.time_zone = time_zone(run);
+	spec.registry = &fuzz_access;
+	run->encoder = run->format->create_encoder(&spec);
+	run->encoder->kind = ROW_INSERT;
 }
 
 /* What may raise an error; false, with the error at hand, if it did.  Memory goes to the context. */
@@ -220,14 +230,19 @@ attempt(Run *run, What what, MemoryContext context, const char *bytes, Size len,
 	const char *column = NULL;
 	bool		good = false;
 
-	decode_settings_enter(&settings, run->table->time_zone ? run->table->time_zone : "UTC");
+	decode_settings_enter(&settings, time_zone(run));
 	if (sigsetjmp(here, 0) == 0)
 	{
 		PG_exception_stack = &here;
 		switch (what)
 		{
 			case CREATE:
-				create(run);
+				create_decoder(run, run->nwanted, run->wanted, &run->decoder);
+				break;
+			case CREATE_MORE:
+				create_decoder(run, run->nhalf, run->half, &run->half_decoder);
+				if (run->table->round_trip)
+					create_encoder(run);
 				break;
 			case DECODE:
 				run->format->decode(run->is_half ? run->half_decoder : run->decoder, bytes, len, &run->sink);
@@ -381,6 +396,8 @@ one_message(Run *run, const char *bytes, Size len)
 		shim_fail("once\n%s\nand then\n%s", digests[0], digests[1]);
 	if (held[1] > held[0])
 		shim_fail("the decoder keeps %zu bytes more of a message that it knows", held[1] - held[0]);
+	if (good && run->half_decoder == NULL && !attempt(run, CREATE_MORE, run->decoder_context, NULL, 0, NULL))
+		shim_fail("an encoder: %s", shim_error()->message);
 	if (good)
 	{
 		memcpy(first_values, run->first_values, sizeof(first_values));
