@@ -174,7 +174,8 @@ append_row(ChangeDecoder *decoder, RowKind kind)
 	const Bitmapset *unchanged = NULL;
 	Change	   *change;
 
-	set_row_kind(decoder, kind);
+	if (kind != ROW_TRUNCATE)
+		set_row_kind(decoder, kind);
 	if (unlikely(decoder->sink.unchanged != NULL))
 		unchanged = take_unchanged(decoder);
 	if (batch == NULL)
@@ -249,6 +250,12 @@ emit_value(RowSink *sink, RowKind kind)
 	bool	   *isnull = sink->isnull;
 
 	decoder->nrows++;
+	if (unlikely(kind == ROW_TRUNCATE))
+	{
+		append_row(decoder, kind);
+		next_row(decoder);
+		return;
+	}
 	if (is_marked(decoder))
 		kind = ROW_DELETE;
 	else if (decoder->marker >= 0 && !table->upsert)
@@ -300,6 +307,16 @@ tells_no_row(ChangeDecoder *decoder, const KafkaRecord *record)
 	result = !decoder->table->value_format->has_row(decoder->value, record->value, record->value_len);
 	decoder->in_key = true;
 	return result;
+}
+
+/* Is the message about no row, but about all of them?  Then its key means nothing. */
+static bool
+tells_truncate(ChangeDecoder *decoder, const KafkaRecord *record)
+{
+	decoder->in_key = false;
+	decoder->nrows = 0;
+	return decoder->value && decoder->value->applies_truncate && record->value != NULL &&
+		decoder->table->value_format->truncates(decoder->value, record->value, record->value_len);
 }
 
 /* False: the message is to be passed by. */
@@ -403,9 +420,9 @@ decode_message(ChangeDecoder *decoder, const KafkaRecord *record)
 	decoder->key_known = false;
 	next_row(decoder);
 	decoder->sink.unchanged = NULL;
-	if (decoder->key == NULL || decode_key(decoder, record))
+	if (decoder->key == NULL || tells_truncate(decoder, record) || decode_key(decoder, record))
 	{
-		decoder->key_known = decoder->key != NULL && record->key != NULL;
+		decoder->key_known = decoder->nrows > 0 && decoder->key != NULL && record->key != NULL;
 		decode_value(decoder, record);
 	}
 	decoder->batch->nrecords++;
@@ -527,6 +544,15 @@ append_error(ChangeDecoder *decoder, const ErrorData *edata)
 	}
 	keep_row(batch);
 	return error;
+}
+
+void
+change_error_truncate(ChangeError *error)
+{
+	memset(error, 0, sizeof(*error));
+	error->sqlerrcode = ERRCODE_INVALID_PARAMETER_VALUE;
+	error->message = _("the source table was truncated, and the topic has several partitions");
+	error->hint = _("The event is in one of them, and nothing says which messages of the others were before it. The option truncate 'ignore' passes it by and keeps the rows.");
 }
 
 static char *
