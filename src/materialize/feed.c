@@ -279,6 +279,7 @@ read_from_positions(Feed *feed)
 	feed->states = states;
 	feed->ranges = ranges;
 	feed->nranges = nranges;
+	feed->source.one_source = stored->n == 1;
 	feed->stats.ends = feed->ends = end;
 	feed->stats.nends = stored->n;
 	feed->stats.lag_messages = 0;
@@ -453,9 +454,33 @@ supersede_errors(Feed *feed)
 
 		CHECK_FOR_INTERRUPTS();
 		message_error_delete(feed->target, change->source, change->offset);
-		message_errors_supersede(feed->target, apply_key_text(feed->source.map, change->values, change->isnull),
+		if (change->kind == ROW_TRUNCATE)
+			message_errors_truncate(feed->target, change->source, change->offset, change->event_time);
+		else
+			message_errors_supersede(feed->target, apply_key_text(feed->source.map, change->values, change->isnull),
 								 change->source, change->offset);
 	}
+}
+
+/* Key by key; sorts them. */
+static void
+apply_changes(Applier *applier, const ApplyMap *map, Change *changes, int n)
+{
+	if (n == 0)
+		return;
+	apply_sort(map, changes, n);
+	for (int i = 0; i < n; i++)
+	{
+		if (i == 0 || !apply_same_key(map, &changes[i - 1], &changes[i]))
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (i > 0)
+				applier_key_end(applier);
+			applier_key_begin(applier, &changes[i]);
+		}
+		applier_change(applier, &changes[i]);
+	}
+	applier_key_end(applier);
 }
 
 static void
@@ -475,19 +500,18 @@ apply_batch(Feed *feed, int64 *next_seq)
 	}
 	else
 	{
-		apply_sort(map, batch->changes, batch->nchanges);
+		int			start = 0;
+
+		/* a truncation stands between what is before it and what is behind */
 		for (int i = 0; i < batch->nchanges; i++)
 		{
-			if (i == 0 || !apply_same_key(map, &batch->changes[i - 1], &batch->changes[i]))
-			{
-				CHECK_FOR_INTERRUPTS();
-				if (i > 0)
-					applier_key_end(applier);
-				applier_key_begin(applier, &batch->changes[i]);
-			}
-			applier_change(applier, &batch->changes[i]);
+			if (likely(batch->changes[i].kind != ROW_TRUNCATE))
+				continue;
+			apply_changes(applier, map, &batch->changes[start], i - start);
+			applier_truncate(applier, &batch->changes[i]);
+			start = i + 1;
 		}
-		applier_key_end(applier);
+		apply_changes(applier, map, &batch->changes[start], batch->nchanges - start);
 	}
 	applier_end(applier);
 }
