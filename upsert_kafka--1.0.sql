@@ -123,6 +123,7 @@ CREATE TABLE message_error (
 	superseded_partition integer,
 	superseded_offset bigint,
 	recorded_at timestamptz NOT NULL DEFAULT now(),
+	truncated_at timestamptz,	-- superseded by a TRUNCATE of the source, then
 	PRIMARY KEY (target, partition, "offset")
 );
 -- a later good message of a key looks for its errors; hash, since a key may be longer than a btree takes

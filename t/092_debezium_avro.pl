@@ -163,6 +163,16 @@ wait_until($node, "SELECT count(*) = 3 FROM kept", 't', '.. and it goes on when 
 is(sql('SELECT id, name, small, extra FROM kept ORDER BY id'), "1|large|3|\n2|zwei||new\n4|four||e", 'old and new schemas side by side');
 is(sql("SELECT string_agg(coalesce(small::text, '-'), ',' ORDER BY system_time) FROM kept_history WHERE id = 1"), '1,2,3', 'and in its history');
 
+# === TRUNCATE, applied (X10) ===
+my $truncated = create_topic(unique_topic('debezium_avro_truncate'), 1);
+sql("CREATE FOREIGN TABLE tr (id int OPTIONS (key 'true'), name text) SERVER kafka OPTIONS (connector 'upsert-kafka', topic '$truncated', key_format 'avro-confluent',
+	value_format 'debezium-avro-confluent', value_debezium_avro_confluent_truncate 'apply')");
+produce($truncated, map { my ($k, $v) = @$_; "[ts=" . $clock++ . "] " . (defined $k ? "x'$k'" : '\N') . '|' . (defined $v ? "x'$v'" : '\N') }
+	[ key(1), event('c', undef, image(1, name => string('a'))) ], [ key(2), event('c', undef, image(2, name => string('b'))) ], [ key(2), undef ],
+	[ undef, event('t', undef, undef) ], [ key(3), event('c', undef, image(3, name => string('c'))) ]);
+sql("SELECT upsert_kafka.materialize('tr', 'tr_kept'); SELECT upsert_kafka.wait_for('tr_kept')");
+is(sql('TABLE tr; TABLE tr_kept; SELECT id, upper_inf(system_time) FROM tr_kept_history ORDER BY id'), "3|c\n3|c\n1|f\n2|f\n3|t", 'all rows before it are gone, their versions are kept');
+
 # === writing, as Flink does it ===
 my $out = create_topic(unique_topic('debezium_avro_out'), 1);
 sql("CREATE FOREIGN TABLE w (id int OPTIONS (key 'true') NOT NULL, name text, at timestamp(3), price numeric(9,2)) SERVER kafka OPTIONS (connector 'upsert-kafka', topic '$out', key_format 'avro-confluent', value_format 'debezium-avro-confluent')");

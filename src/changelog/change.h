@@ -99,7 +99,8 @@ extern void change_batch_reset(ChangeBatch *batch);
  * ROW_DELETE with only key and metadata columns set; key columns come from the key
  * (case X05) and are never NULL (23502, case X01).  Append tables: every row is
  * ROW_INSERT, unless the format tells row kinds; a null key or value leaves its
- * columns NULL.  Formats that tell row kinds may give no row, or two.  DECODE_STOP and
+ * columns NULL.  Formats that tell row kinds may give no row, or two, or ROW_TRUNCATE, which
+ * has no columns but metadata and which no delete of single rows stands for.  DECODE_STOP and
  * DECODE_SKIP use internal subtransactions, one per run of good messages.  Interruptible.
  *
  * With ignore_parse_errors a message that turned out bad is decoded once more, now with
@@ -120,6 +121,9 @@ extern void change_decode(ChangeDecoder *decoder, const KafkaRecord *records, in
  * For scans that reduce per key before they decode values.
  */
 extern void change_decode_key(ChangeDecoder *decoder, const KafkaRecord *record, Datum *values, bool *isnull);
+
+/* The error of a ROW_TRUNCATE where the topic has several partitions (case X10). */
+extern void change_error_truncate(ChangeError *error);
 
 /* "+I" "-U" "+U" "-D"; an upsert shows as "+I", the row that there is */
 extern const char *row_kind_text(RowKind kind);

@@ -17,6 +17,7 @@
 #include "compat.h"
 #include "fdw/pending.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -29,6 +30,9 @@
 
 /* Longest value that a format may take for a delete: "null", framed, with blanks. */
 #define DELETE_MARKER_MAX	16
+
+/* How much is kept of an error's text, in bytes */
+#define ERROR_TEXT_MAX		1000
 
 typedef enum ValueUse
 {
@@ -170,7 +174,8 @@ append_row(ChangeDecoder *decoder, RowKind kind)
 	const Bitmapset *unchanged = NULL;
 	Change	   *change;
 
-	set_row_kind(decoder, kind);
+	if (kind != ROW_TRUNCATE)
+		set_row_kind(decoder, kind);
 	if (unlikely(decoder->sink.unchanged != NULL))
 		unchanged = take_unchanged(decoder);
 	if (batch == NULL)
@@ -245,6 +250,12 @@ emit_value(RowSink *sink, RowKind kind)
 	bool	   *isnull = sink->isnull;
 
 	decoder->nrows++;
+	if (unlikely(kind == ROW_TRUNCATE))
+	{
+		append_row(decoder, kind);
+		next_row(decoder);
+		return;
+	}
 	if (is_marked(decoder))
 		kind = ROW_DELETE;
 	else if (decoder->marker >= 0 && !table->upsert)
@@ -296,6 +307,16 @@ tells_no_row(ChangeDecoder *decoder, const KafkaRecord *record)
 	result = !decoder->table->value_format->has_row(decoder->value, record->value, record->value_len);
 	decoder->in_key = true;
 	return result;
+}
+
+/* Is the message about no row, but about all of them?  Then its key means nothing. */
+static bool
+tells_truncate(ChangeDecoder *decoder, const KafkaRecord *record)
+{
+	decoder->in_key = false;
+	decoder->nrows = 0;
+	return decoder->value && decoder->value->applies_truncate && record->value != NULL &&
+		decoder->table->value_format->truncates(decoder->value, record->value, record->value_len);
 }
 
 /* False: the message is to be passed by. */
@@ -399,9 +420,9 @@ decode_message(ChangeDecoder *decoder, const KafkaRecord *record)
 	decoder->key_known = false;
 	next_row(decoder);
 	decoder->sink.unchanged = NULL;
-	if (decoder->key == NULL || decode_key(decoder, record))
+	if (decoder->key == NULL || tells_truncate(decoder, record) || decode_key(decoder, record))
 	{
-		decoder->key_known = decoder->key != NULL && record->key != NULL;
+		decoder->key_known = decoder->nrows > 0 && decoder->key != NULL && record->key != NULL;
 		decode_value(decoder, record);
 	}
 	decoder->batch->nrecords++;
@@ -460,6 +481,17 @@ is_ignored(const ChangeDecoder *decoder, int sqlerrcode)
 		(ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_DATA_EXCEPTION && sqlerrcode != ERRCODE_INVALID_PARAMETER_VALUE);
 }
 
+/* Type input repeats a value in what it says of it, however long it is. */
+static char *
+shortened(const char *text)
+{
+	int			len = (int) strlen(text);
+
+	if (len <= ERROR_TEXT_MAX)
+		return pstrdup(text);
+	return psprintf("%.*s...", pg_mbcliplen(text, len, ERROR_TEXT_MAX), text);
+}
+
 /* In CurrentMemoryContext. */
 static void
 fill_error(ChangeDecoder *decoder, const ErrorData *edata, ChangeError *error)
@@ -469,7 +501,9 @@ fill_error(ChangeDecoder *decoder, const ErrorData *edata, ChangeError *error)
 	error->in_key = decoder->in_key;
 	error->ignored = is_ignored(decoder, edata->sqlerrcode);
 	error->column = decoder->sink.column ? pstrdup(decoder->sink.column) : NULL;
-	error->message = edata->detail ? psprintf("%s (%s)", edata->message, edata->detail) : pstrdup(edata->message);
+	error->message = shortened(edata->message);
+	if (edata->detail)
+		error->message = psprintf("%s (%s)", error->message, shortened(edata->detail));
 	error->hint = edata->hint ? pstrdup(edata->hint) : NULL;
 	error->key_known = decoder->key_known;
 }
@@ -510,6 +544,15 @@ append_error(ChangeDecoder *decoder, const ErrorData *edata)
 	}
 	keep_row(batch);
 	return error;
+}
+
+void
+change_error_truncate(ChangeError *error)
+{
+	memset(error, 0, sizeof(*error));
+	error->sqlerrcode = ERRCODE_INVALID_PARAMETER_VALUE;
+	error->message = _("the source table was truncated, and the topic has several partitions");
+	error->hint = _("The event is in one of them, and nothing says which messages of the others were before it. The option truncate 'ignore' passes it by and keeps the rows.");
 }
 
 static char *

@@ -101,7 +101,15 @@ upsert_kafka_decode(PG_FUNCTION_ARGS)
 	batch = change_batch_create(CurrentMemoryContext);
 	change_decode(change_decoder_create(table, NULL), &record, 1, batch, DECODE_RAISE);
 	for (int i = 0; i < batch->nchanges; i++)
+	{
+		if (batch->changes[i].kind == ROW_TRUNCATE)
+		{
+			ereport(NOTICE,
+					(errmsg("the message deletes all rows before it")));
+			continue;
+		}
 		tuplestore_putvalues(store, desc, batch->changes[i].values, batch->changes[i].isnull);
+	}
 	if (batch->nerrors > 0)
 		ereport(WARNING,
 				(errmsg("the message is skipped"),

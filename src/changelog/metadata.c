@@ -53,6 +53,8 @@ row_kind_text(RowKind kind)
 			return "+U";
 		case ROW_DELETE:
 			return "-D";
+		case ROW_TRUNCATE:
+			break;				/* no row */
 	}
 	return "";					/* keep compilers quiet */
 }

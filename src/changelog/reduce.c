@@ -63,6 +63,7 @@ struct Reducer
 	bool		headers;
 	bool		rewindable;
 	bool		single;			/* one key column, passed by value */
+	bool		one_partition;	/* see reducer_set_single() */
 	MemoryContext cxt;
 	MemoryContext table_cxt;	/* the hash table and its records */
 	MemoryContext output;		/* winners of the last reducer_next() */
@@ -280,6 +281,46 @@ keep(Reducer *reducer, const KafkaRecord *record, const Change *change)
 }
 
 void
+reducer_set_single(Reducer *reducer, bool single)
+{
+	reducer->one_partition = single;
+}
+
+/* Nothing that came so far counts any more. */
+static void
+forget_all(Reducer *reducer, const KafkaRecord *record)
+{
+	ChangeError error;
+
+	if (!reducer->one_partition)
+	{
+		change_error_truncate(&error);
+		if (reducer->table->on_error != ON_ERROR_SKIP)
+			change_error_raise(reducer->table, record, &error);
+		if (reducer->stats.first_skipped == NULL)
+			reducer->stats.first_skipped = MemoryContextStrdup(reducer->cxt, change_error_text(reducer->table, record, &error));
+		reducer->stats.skipped++;
+		return;
+	}
+	if (reducer->sort != NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(reducer->cxt);
+
+		record_sort_end(reducer->sort);
+		reducer->sort = NULL;
+		if (!reducer->layout->keys->hashable)
+			reducer->sort = record_sort_begin(reducer->layout, work_mem, reducer->rewindable);
+		MemoryContextSwitchTo(old);
+	}
+	if (reducer->layout->keys->hashable)
+	{
+		reducer->kept = NULL;
+		MemoryContextReset(reducer->table_cxt);
+		kept_table_create(reducer, 1024);
+	}
+}
+
+void
 reducer_add(Reducer *reducer, const KafkaRecord *records, int n)
 {
 	ChangeBatch *batch = reducer->batch;
@@ -296,7 +337,10 @@ reducer_add(Reducer *reducer, const KafkaRecord *records, int n)
 	}
 	reducer->stats.skipped += batch->nerrors;
 	for (int i = 0; i < batch->nchanges; i++)
-		keep(reducer, &records[batch->changes[i].record], &batch->changes[i]);
+		if (unlikely(batch->changes[i].kind == ROW_TRUNCATE))
+			forget_all(reducer, &records[batch->changes[i].record]);
+		else
+			keep(reducer, &records[batch->changes[i].record], &batch->changes[i]);
 	MemoryContextSwitchTo(old);
 	change_batch_reset(batch);
 }

@@ -34,6 +34,12 @@ typedef struct ReducerStats
 extern Reducer *reducer_create(const TopicTable *table, ChangeDecoder *decoder, KeyFilter *filter,
 							   bool headers, bool rewindable);
 
+/*
+ * The topic has one partition, whose order is that of all messages: without it a
+ * ROW_TRUNCATE is an error of its message, since nothing says what was before it elsewhere.
+ */
+extern void reducer_set_single(Reducer *reducer, bool single);
+
 /* Copies what it needs.  Bounded by hash memory and work_mem, the rest is on disk. */
 extern void reducer_add(Reducer *reducer, const KafkaRecord *records, int n);
 extern void reducer_finish(Reducer *reducer);

@@ -795,6 +795,13 @@ table_options_parse(List *options, TopicTable *table)
 		table->key_format->check_options(table->key_options, true);
 	if (table->value_format->check_options)
 		table->value_format->check_options(table->value_options, false);
+	foreach(lc, table->value_options)
+	{
+		DefElem    *def = lfirst(lc);
+
+		if (table->changelog && strcmp(def->defname, "truncate") == 0 && strcmp(defGetString(def), "apply") == 0)
+			stray_option("changelog", _("With truncate 'apply' a table has the state of its keys, or with connector \"kafka\" the log of changes."));
+	}
 }
 
 /* ------------------------------------------------------------------------

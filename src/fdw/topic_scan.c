@@ -189,11 +189,15 @@ run_reducer(TopicScan *scan, KeyFilter *filter)
 {
 	const ReducerStats *stats;
 	KafkaRecord *records;
+	int			nslices;
+	int			npartitions;
 	int			n;
 
 	scan->reducer = reducer_create(scan->table, scan->key_decoder, filter,
 								   keeps_headers(scan), scan->rewindable);
 	start_pass(scan, NULL);
+	(void) topic_reader_slices(scan->reader, &nslices, &npartitions);
+	reducer_set_single(scan->reducer, npartitions == 1);
 	while ((n = next_records(scan, &records)) > 0)
 		reducer_add(scan->reducer, records, n);
 	reducer_finish(scan->reducer);
@@ -357,7 +361,8 @@ topic_scan_next(TopicScan *scan, Datum *values, bool *isnull)
 				return false;
 		}
 		change = &scan->batch->changes[scan->next_change++];
-	} while (scan->table->upsert && change->kind == ROW_DELETE);	/* a value that means a delete */
+		/* a value that means a delete; one that is about all rows */
+	} while ((scan->table->upsert && change->kind == ROW_DELETE) || change->kind == ROW_TRUNCATE);
 	if (scan->table->upsert)
 		scan->origin = &scan->winners[change->record];
 	memcpy(values, change->values, sizeof(Datum) * scan->table->natts);

@@ -238,6 +238,26 @@ begin_rows(const CanalDecoder *decoder, CanalMember member, JsonScan *scan)
 	(void) json_scan_array_begin(scan);
 }
 
+/* Of the table whose events are wanted; for a scanned message */
+static bool
+is_truncate(CanalDecoder *decoder)
+{
+	for (int i = 0; i < lengthof(decoder->filters); i++)
+	{
+		if (!filter_matches(decoder, &decoder->filters[i]))
+			return false;
+	}
+	return cdc_truncates(&decoder->cdc);
+}
+
+static bool
+canal_truncates(Decoder *base, const char *bytes, Size len)
+{
+	CanalDecoder *decoder = (CanalDecoder *) base;
+
+	return cdc_peek(&decoder->cdc, bytes, len) && cdc_truncates(&decoder->cdc) && is_truncate(decoder);
+}
+
 static void
 canal_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 {
@@ -253,7 +273,14 @@ canal_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		return;
 	change.op = find_event(decoder, bytes, len);
 	if (change.op == CDC_NO_ROW)
+	{
+		if (base->applies_truncate && is_truncate(decoder))
+		{
+			cdc_read_metadata(&decoder->cdc, canal_sources, sink);
+			cdc_emit_truncate(&decoder->cdc, sink);
+		}
 		return;
+	}
 	cdc_read_metadata(&decoder->cdc, canal_sources, sink);
 	has_old = change.op == CDC_UPDATE && decoder->cdc.found[CANAL_OLD].kind > JK_NULL;
 	begin_rows(decoder, CANAL_DATA, &data_scan);
@@ -308,5 +335,6 @@ const FormatRoutine canal_json_format = {
 	.decode = canal_decode,
 	.create_encoder = canal_create_encoder,
 	.encode = cdc_encode,
-	.has_row = canal_has_row
+	.has_row = canal_has_row,
+	.truncates = canal_truncates
 };

@@ -73,7 +73,10 @@ cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec
 		if (strcmp(option->defname, "nul_handling") == 0)
 			decoder->strip_nul = strcmp(defGetString(option), "strip") == 0;
 		else if (strcmp(option->defname, "truncate") == 0)
+		{
 			decoder->ignore_truncate = strcmp(defGetString(option), "ignore") == 0;
+			decoder->base.applies_truncate = strcmp(defGetString(option), "apply") == 0;
+		}
 		else if (strcmp(option->defname, "registry_framing") == 0)
 			decoder->strip_framing = strcmp(defGetString(option), "strip") == 0;
 		else if (strcmp(option->defname, "empty_value") == 0)
@@ -202,12 +205,37 @@ bool
 cdc_tells_row(const CdcDecoder *decoder, CdcOp op)
 {
 	/* a truncated table is no row, but no small matter */
-	if (op == CDC_TRUNCATE && !decoder->ignore_truncate)
+	if (op == CDC_TRUNCATE && !decoder->ignore_truncate && !decoder->base.applies_truncate)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the source table was truncated"),
-				 errhint("Such an event reaches one partition only. The option truncate 'ignore' passes it by and keeps the rows.")));
+				 errhint("The option truncate 'apply' deletes all rows, where the topic has one partition; 'ignore' passes it by and keeps them.")));
 	return op >= CDC_INSERT;
+}
+
+bool
+cdc_peek(CdcDecoder *decoder, const char *bytes, Size len)
+{
+	JsonScan	scan;
+
+	if (decoder->strip_framing && len >= FRAMING_SIZE && bytes[0] == '\0')
+	{
+		bytes += FRAMING_SIZE;
+		len -= FRAMING_SIZE;
+	}
+	if (len >= 3 && memcmp(bytes, "\xEF\xBB\xBF", 3) == 0)
+	{
+		bytes += 3;
+		len -= 3;
+	}
+	json_scan_init(&scan, bytes, len);
+	return json_scan_object(&scan, decoder->members, decoder->found);
+}
+
+bool
+cdc_truncates(const CdcDecoder *decoder)
+{
+	return cdc_find_op(decoder) == CDC_TRUNCATE;
 }
 
 CdcOp
@@ -335,6 +363,13 @@ emit_row(CdcDecoder *decoder, const JsonText *row, bool before, RowKind kind, Ro
 	decoder->read_row(decoder, row, before, sink);
 	set_metadata(decoder, sink);
 	sink->emit(sink, kind);
+}
+
+void
+cdc_emit_truncate(CdcDecoder *decoder, RowSink *sink)
+{
+	set_metadata(decoder, sink);
+	sink->emit(sink, ROW_TRUNCATE);
 }
 
 void

@@ -83,7 +83,7 @@ typedef struct CdcDecoder
 	bool		upsert;			/* as in DecoderSpec */
 	bool		has_key;
 	bool		strip_nul;
-	bool		ignore_truncate;
+	bool		ignore_truncate;	/* nor is it applied */
 	CdcEmpty	empty;
 	bool		strip_framing;
 	pg_tz	   *time_zone;
@@ -116,7 +116,7 @@ typedef struct CdcChange
 #define CDC_NUL_OPTION \
 	{"nul_handling", "error|strip", "what \\u0000 in text means; PostgreSQL cannot store it"}
 #define CDC_TRUNCATE_OPTION \
-	{"truncate", "error|ignore", "what a TRUNCATE of the source table means"}
+	{"truncate", "error|ignore|apply", "what a TRUNCATE of the source table means"}
 #define CDC_EMPTY_OPTION \
 	{"empty_value", "error|delete|ignore", "what a zero-length value means"}
 #define CDC_FRAMING_OPTION \
@@ -144,8 +144,18 @@ extern CdcOp cdc_op(const CdcDecoder *decoder);
 /* The same, CDC_UNKNOWN instead of an ERROR. */
 extern CdcOp cdc_find_op(const CdcDecoder *decoder);
 
-/* Is there a row to be told of?  ERROR 22023 for a TRUNCATE that is not to be ignored. */
+/* Is there a row to be told of?  ERROR 22023 for a TRUNCATE that is neither ignored nor applied. */
 extern bool cdc_tells_row(const CdcDecoder *decoder, CdcOp op);
+
+/*
+ * For FormatRoutine.truncates: scan what may be an event, without ERROR and without checks
+ * that decoding makes; and does a scanned one tell of a TRUNCATE?
+ */
+extern bool cdc_peek(CdcDecoder *decoder, const char *bytes, Size len);
+extern bool cdc_truncates(const CdcDecoder *decoder);
+
+/* Emit that all rows are gone, with the metadata that was read. */
+extern void cdc_emit_truncate(CdcDecoder *decoder, RowSink *sink);
 
 /*
  * All of that at once: the operation of a message that tells of a row, or CDC_NO_ROW;

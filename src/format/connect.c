@@ -33,7 +33,7 @@ typedef struct ConnectColumn
 	bool		direct;			/* timestamp, exactly */
 	bool		number;			/* keeps numbers as they are, whatever they count */
 	bool		json;			/* keeps everything as it is */
-	const char *time_zone;		/* the table's */
+	pg_tz	   *zone;			/* the table's */
 	bool		calendar;		/* date or timestamp: reads ISO 8601 text */
 	bool		special;		/* values that no schema has to tell of are converted */
 	ConnectKind plain;			/* where no schema tells */
@@ -113,7 +113,7 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 	if (infinity)
 		return pstrdup(infinity);
 	if (kind->logical == LOGICAL_INSTANT)
-		return connect_instant_text(connect_timestamp(kind, number), column->base == TIMESTAMPOID ? column->time_zone : NULL);
+		return connect_instant_text(connect_timestamp(kind, number), column->base == TIMESTAMPOID ? column->zone : NULL);
 	switch (kind->logical)
 	{
 		case LOGICAL_DATE:
@@ -416,7 +416,7 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 		column->field = field_of[i];
 		column->index = columns[i].index;
 		column->name = columns[i].column;
-		column->time_zone = options->time_zone;
+		column->zone = pg_tzset(options->time_zone);
 		column->member = columns[i].field;
 		column->base = getBaseType(columns[i].type);
 		element = get_element_type(column->base);

@@ -366,19 +366,26 @@ connect_timestamp(const ConnectKind *kind, int64 number)
 }
 
 char *
-connect_instant_text(int64 instant, const char *time_zone)
+connect_instant_text(int64 instant, pg_tz *zone)
 {
-	Datum		local;
+	struct pg_tm tm;
+	fsec_t		fsec;
+	int			tz;
+	Timestamp	local;
+	char	   *text;
+	char	   *era;
 
-	if (time_zone == NULL)
+	if (zone)
 	{
-		char	   *text = connect_timestamp_text(instant);
-		char	   *era = strstr(text, " BC");
-
-		return era ? psprintf("%.*s+00 BC", (int) (era - text), text) : psprintf("%s+00", text);
+		if (timestamp2tm(instant, &tz, &tm, &fsec, NULL, zone) != 0 || tm2timestamp(&tm, fsec, NULL, &local) != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+					 errmsg("timestamp out of range")));
+		return connect_timestamp_text(local);
 	}
-	local = DirectFunctionCall2(timestamptz_zone, PointerGetDatum(cstring_to_text(time_zone)), TimestampTzGetDatum(instant));
-	return connect_timestamp_text(DatumGetTimestamp(local));
+	text = connect_timestamp_text(instant);
+	era = strstr(text, " BC");
+	return era ? psprintf("%.*s+00 BC", (int) (era - text), text) : psprintf("%s+00", text);
 }
 
 /* Also of more than a day and less than nothing: MySQL's TIME, durations. */

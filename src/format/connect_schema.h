@@ -83,6 +83,6 @@ extern char *connect_timestamp_text(int64 timestamp);
 extern const char *connect_infinity_text(const ConnectKind *kind, int64 number);
 
 /* An instant's text: with its offset, or where a zone is given what clocks there say. */
-extern char *connect_instant_text(int64 instant, const char *time_zone);
+extern char *connect_instant_text(int64 instant, pg_tz *zone);
 
 #endif							/* UK_CONNECT_SCHEMA_H */

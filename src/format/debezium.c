@@ -124,6 +124,12 @@ debezium_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		return;
 	}
 	change.op = cdc_op(&decoder->cdc);
+	if (change.op == CDC_TRUNCATE && base->applies_truncate)
+	{
+		read_metadata(decoder, sink);
+		cdc_emit_truncate(&decoder->cdc, sink);
+		return;
+	}
 	if (!cdc_tells_row(&decoder->cdc, change.op))
 		return;
 	read_metadata(decoder, sink);
@@ -138,4 +144,12 @@ debezium_has_row(Decoder *base, const char *bytes, Size len)
 	if (cdc_is_empty(&decoder->cdc, len, NULL))
 		return decoder->cdc.empty == CDC_EMPTY_DELETE;
 	return !decoder->find_event(decoder, bytes, len) || cdc_tells_row(&decoder->cdc, cdc_op(&decoder->cdc));
+}
+
+bool
+debezium_truncates(Decoder *base, const char *bytes, Size len)
+{
+	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
+
+	return len > 0 && decoder->peek_event(decoder, bytes, len) && cdc_truncates(&decoder->cdc);
 }

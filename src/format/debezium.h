@@ -95,14 +95,18 @@ typedef struct DebeziumDecoder
 
 	/* the back end's, as is cdc.read_row; false: the message is a tombstone */
 	bool		(*find_event) (struct DebeziumDecoder *decoder, const char *bytes, Size len);
+
+	/* The same of bytes that need not be an event.  False: it is none. */
+	bool		(*peek_event) (struct DebeziumDecoder *decoder, const char *bytes, Size len);
 	void		(*find_source) (struct DebeziumDecoder *decoder);
 } DebeziumDecoder;
 
 /* Fill in a zeroed decoder, but for what is the back end's.  In CurrentMemoryContext. */
 extern void debezium_decoder_init(DebeziumDecoder *decoder, const CdcFormat *format, const DecoderSpec *spec);
 
-/* As FormatRoutine's decode and has_row. */
+/* As FormatRoutine's decode, has_row and truncates. */
 extern void debezium_decode(Decoder *base, const char *bytes, Size len, RowSink *sink);
 extern bool debezium_has_row(Decoder *base, const char *bytes, Size len);
+extern bool debezium_truncates(Decoder *base, const char *bytes, Size len);
 
 #endif							/* UK_DEBEZIUM_H */

@@ -319,6 +319,7 @@ debezium_create(const DecoderSpec *spec)
 	avro_check_registry(debezium_avro_confluent_format.name, spec->registry, &options);
 	debezium_decoder_init(&decoder->event, &debezium_events, spec);
 	decoder->event.find_event = find_event;
+	decoder->event.peek_event = find_event;
 	decoder->event.find_source = find_source;
 	decoder->event.cdc.read_row = read_image;
 	decoder->frames = avro_frames_create(spec->registry, resolve_schema, decoder);
@@ -434,5 +435,6 @@ const FormatRoutine debezium_avro_confluent_format = {
 	.decode = debezium_decode,
 	.create_encoder = debezium_create_encoder,
 	.encode = debezium_encode,
-	.has_row = debezium_has_row
+	.has_row = debezium_has_row,
+	.truncates = debezium_truncates
 };

@@ -71,6 +71,22 @@ find_event(DebeziumDecoder *decoder, const char *bytes, Size len)
 	return true;
 }
 
+static bool
+peek_event(DebeziumDecoder *decoder, const char *bytes, Size len)
+{
+	JsonText   *event = decoder->cdc.found;
+	JsonText	payload;
+	JsonScan	scan;
+
+	if (!cdc_peek(&decoder->cdc, bytes, len))
+		return false;
+	payload = event[EVENT_PAYLOAD];
+	if (event[EVENT_OP].kind != JK_MISSING || payload.kind != JK_OBJECT || !connect_is_wrapper(&event[EVENT_SCHEMA], &payload))
+		return true;
+	json_scan_init(&scan, payload.text, payload.len);
+	return json_scan_object(&scan, decoder->cdc.members, event);
+}
+
 static void
 find_source(DebeziumDecoder *decoder)
 {
@@ -109,6 +125,7 @@ debezium_create(const DecoderSpec *spec)
 
 	debezium_decoder_init(&decoder->event, &debezium_events, spec);
 	decoder->event.find_event = find_event;
+	decoder->event.peek_event = peek_event;
 	decoder->event.find_source = find_source;
 	decoder->event.cdc.read_row = read_image;
 	decoder->source_fields = json_fields_create(NSOURCE, debezium_source_members, field_of);
@@ -131,5 +148,6 @@ const FormatRoutine debezium_json_format = {
 	.decode = debezium_decode,
 	.create_encoder = debezium_create_encoder,
 	.encode = cdc_encode,
-	.has_row = debezium_has_row
+	.has_row = debezium_has_row,
+	.truncates = debezium_truncates
 };

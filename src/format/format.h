@@ -24,7 +24,8 @@ typedef enum RowKind
 	ROW_DELETE,					/* the key is gone */
 	ROW_INSERT,					/* +I of a changelog, or a row of an append topic */
 	ROW_UPDATE_BEFORE,			/* -U */
-	ROW_UPDATE_AFTER			/* +U */
+	ROW_UPDATE_AFTER,			/* +U */
+	ROW_TRUNCATE				/* no row: all rows before it are gone */
 } RowKind;
 
 /* A column that a decoder is to fill. */
@@ -89,6 +90,7 @@ typedef struct Decoder
 	const struct FormatRoutine *routine;
 	bool		decides;		/* set by create: whether a value is a row is for decode()
 								 * to say, even where no column is wanted */
+	bool		applies_truncate;	/* set by create: values may be ROW_TRUNCATE, see truncates */
 	bool		ignores_errors; /* set by create: option ignore_parse_errors is on */
 	bool		lenient;		/* set by the caller, where ignores_errors: in the next
 								 * messages values that are no good are NULL (lenient.h) */
@@ -184,6 +186,13 @@ typedef struct FormatRoutine
 	 * the table's.  Asked only where the key is no good.  NULL: always.
 	 */
 	bool		(*has_row) (Decoder *decoder, const char *bytes, Size len);
+
+	/*
+	 * Does the value say that the source's table was emptied?  Asked only where
+	 * Decoder.applies_truncate is set; the key is not looked at then, and decode emits one
+	 * ROW_TRUNCATE, with metadata.
+	 */
+	bool		(*truncates) (Decoder *decoder, const char *bytes, Size len);
 } FormatRoutine;
 
 /* NULL if there is no such format in this build. */

@@ -132,12 +132,27 @@ ogg_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		return;
 	change.op = cdc_begin(&decoder->cdc, bytes, len);
 	if (change.op == CDC_NO_ROW)
+	{
+		if (base->applies_truncate && cdc_truncates(&decoder->cdc))
+		{
+			cdc_read_metadata(&decoder->cdc, ogg_sources, sink);
+			cdc_emit_truncate(&decoder->cdc, sink);
+		}
 		return;
+	}
 	decoder->update = change.op == CDC_UPDATE;
 	if (decoder->update)
 		cdc_row_check_key(decoder->row, change.before, change.after);
 	cdc_read_metadata(&decoder->cdc, ogg_sources, sink);
 	cdc_emit_change(&decoder->cdc, &change, sink);
+}
+
+static bool
+ogg_truncates(Decoder *base, const char *bytes, Size len)
+{
+	OggDecoder *decoder = (OggDecoder *) base;
+
+	return cdc_peek(&decoder->cdc, bytes, len) && cdc_truncates(&decoder->cdc);
 }
 
 static Encoder *
@@ -155,5 +170,6 @@ const FormatRoutine ogg_json_format = {
 	.decode = ogg_decode,
 	.create_encoder = ogg_create_encoder,
 	.encode = cdc_encode,
-	.has_row = cdc_has_row
+	.has_row = cdc_has_row,
+	.truncates = ogg_truncates
 };

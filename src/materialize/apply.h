@@ -61,6 +61,21 @@ extern void applier_key_begin(Applier *applier, const Change *change);
 extern void applier_change(Applier *applier, const Change *change);
 extern void applier_key_end(Applier *applier);
 
+/*
+ * The source was truncated: what a delete of every row that there is says, with the
+ * offset and the moment of the change.  All changes before it have been applied, all of
+ * them from its partition.  Between two keys.
+ */
+extern void applier_truncate(Applier *applier, const Change *change);
+
+/*
+ * The same for one key, where the caller knows better which rows there are: the delete
+ * that a truncation means to the key of 'like', into *result and values, isnull (of
+ * TopicTable.natts).
+ */
+extern void apply_truncate_change(const ApplyMap *map, const Change *truncation, const Change *like, Change *result,
+								  Datum *values, bool *isnull);
+
 /* One row of an append table. */
 extern void applier_append(Applier *applier, const Change *change);
 

@@ -159,14 +159,15 @@ bool
 apply_check(const ApplyMap *map, Change *change, ChangeError *error)
 {
 	const TopicColumn *columns = map->topic->columns;
+	bool		gone = change->kind == ROW_DELETE || change->kind == ROW_TRUNCATE;
 
-	for (int k = 0; k < map->nkeys; k++)
+	for (int k = 0; k < map->nkeys && change->kind != ROW_TRUNCATE; k++)
 		if (change->isnull[map->keys[k] - 1])
 			return refuse(error, ERRCODE_NOT_NULL_VIOLATION, columns[map->keys[k] - 1].name,
 						  "null value in a key column");
 
-	change->bare = map->deletes_have_time && change->kind == ROW_DELETE && change->isnull[map->event_time];
-	if (map->event_time >= 0 && !change->bare && (change->kind != ROW_DELETE || map->deletes_have_time))
+	change->bare = map->deletes_have_time && gone && change->isnull[map->event_time];
+	if (map->event_time >= 0 && !change->bare && (!gone || map->deletes_have_time))
 	{
 		const char *name = columns[map->event_time].name;
 		TimestampTz moment;

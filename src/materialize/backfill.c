@@ -57,6 +57,13 @@
 /* Arrival within a partition is offset order; this many messages fit below a partition. */
 #define SORT_ARRIVAL_BITS	40
 
+/* A ROW_TRUNCATE, and its place in the order of the sort */
+typedef struct Truncation
+{
+	int64		order;
+	Change		change;
+} Truncation;
+
 typedef struct Backfill
 {
 	FeedSource	source;
@@ -69,6 +76,11 @@ typedef struct Backfill
 	int64		messages;
 	int64		sorted;
 	bool		stopped;
+
+	/* truncations, in order; of changes the values do not count */
+	int			ntruncations;
+	int			max_truncations;
+	Truncation *truncations;
 } Backfill;
 
 /* Rows of the sort: the coordinates, then the topic's columns, dropped ones as nulls. */
@@ -118,6 +130,24 @@ begin_sort(const ApplyMap *map, TupleDesc desc)
 								Min(maintenance_work_mem, BACKFILL_SORT_KB), NULL, TUPLESORT_NONE_compat);
 }
 
+static void
+note_truncation(Backfill *backfill, const Change *change)
+{
+	if (backfill->ntruncations == backfill->max_truncations)
+	{
+		MemoryContext context = GetMemoryChunkContext(backfill->positions);
+
+		backfill->max_truncations = Max(backfill->max_truncations * 2, 16);
+		if (backfill->truncations == NULL)
+			backfill->truncations = MemoryContextAlloc(context, backfill->max_truncations * sizeof(Truncation));
+		else
+			backfill->truncations = repalloc_huge(backfill->truncations, backfill->max_truncations * sizeof(Truncation));
+	}
+	backfill->truncations[backfill->ntruncations].order = ((int64) change->partition << SORT_ARRIVAL_BITS) + backfill->sorted++;
+	backfill->truncations[backfill->ntruncations++].change = *change;
+	message_errors_truncate(backfill->source.table->target, change->partition, change->offset, change->event_time);
+}
+
 /* Where the first load starts, by the source's options; its ends are the stable ends now. */
 static void
 plan_ranges(Backfill *backfill)
@@ -131,6 +161,7 @@ plan_ranges(Backfill *backfill)
 	Positions  *positions = palloc0(sizeof(Positions));
 
 	backfill->nranges = n;
+	backfill->source.one_partition = n == 1;
 	backfill->ranges = palloc0(n * sizeof(KafkaRange));
 	for (int i = 0; i < n; i++)
 	{
@@ -206,6 +237,11 @@ take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
 		if (backfill->applier)
 		{
 			applier_append(backfill->applier, change);
+			continue;
+		}
+		if (change->kind == ROW_TRUNCATE)
+		{
+			note_truncation(backfill, change);
 			continue;
 		}
 		ExecClearTuple(slot);
@@ -344,6 +380,36 @@ take_slot(SlotPool *pool)
 }
 
 /*
+ * A row that is there at a truncation goes: the key at hand has 'last', and nothing else
+ * comes before 'order'.  True: it went, and *last is the delete.
+ */
+static bool
+truncate_key(Backfill *backfill, Applier *applier, int64 after, int64 order, Change *last, Datum *values, bool *isnull)
+{
+	Change		change;
+	int			low = 0;
+	int			high = backfill->ntruncations;
+
+	if (high == 0 || last->kind == ROW_DELETE)
+		return false;
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (backfill->truncations[middle].order > after)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (low == backfill->ntruncations || backfill->truncations[low].order > order)
+		return false;
+	apply_truncate_change(backfill->source.map, &backfill->truncations[low].change, last, &change, values, isnull);
+	applier_change(applier, &change);
+	*last = change;
+	return true;
+}
+
+/*
  * Give the sorted changes to apply.  A change must stay while its key is at hand
  * unless the next one comes from the same partition.
  */
@@ -355,6 +421,9 @@ load_sorted(Backfill *backfill)
 	TupleTableSlot *slot;
 	TupleTableSlot *last_slot = NULL;
 	Change		last;
+	int64		last_order = 0;
+	Datum	   *values = palloc0(Max(map->topic->natts, 1) * sizeof(Datum));
+	bool	   *isnull = palloc(Max(map->topic->natts, 1) * sizeof(bool));
 	Applier    *applier = applier_begin(backfill->source.table, map, &backfill->positions->next_seq, true);
 
 	memset(&last, 0, sizeof(last));
@@ -362,9 +431,14 @@ load_sorted(Backfill *backfill)
 	while (tuplesort_gettupleslot(backfill->sort, true, true, (slot = take_slot(&pool)), NULL))
 	{
 		Change		change;
+		int64		order;
 
 		CHECK_FOR_INTERRUPTS();
 		read_change(slot, map->topic->natts, &change);
+		order = DatumGetInt64(slot->tts_values[SORT_ORDER]);
+		if (last_slot != NULL)
+			(void) truncate_key(backfill, applier, last_order, apply_same_key(map, &last, &change) ? order : PG_INT64_MAX,
+								&last, values, isnull);
 		if (last_slot == NULL)
 			applier_key_begin(applier, &change);
 		else if (!apply_same_key(map, &last, &change))
@@ -384,10 +458,14 @@ load_sorted(Backfill *backfill)
 		bms_free(unconstify(Bitmapset *, change.unchanged));
 		change.unchanged = NULL;
 		last = change;
+		last_order = order;
 		last_slot = slot;
 	}
 	if (last_slot)
+	{
+		(void) truncate_key(backfill, applier, last_order, PG_INT64_MAX, &last, values, isnull);
 		applier_key_end(applier);
+	}
 	applier_end(applier);
 }
 

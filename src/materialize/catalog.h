@@ -10,6 +10,7 @@
 #ifndef UK_CATALOG_H
 #define UK_CATALOG_H
 
+#include "datatype/timestamp.h"
 #include "fdw/options.h"
 #include "nodes/pg_list.h"
 
@@ -140,19 +141,26 @@ typedef struct MessageError
 	const char *message;
 	const char *key_text;		/* the typed key as record text, NULL if unknown:
 								 * a later good message for it supersedes the error */
+	bool		truncated;		/* the source was truncated after it: */
+	int64		truncated_offset;	/* there, */
+	TimestampTz truncated_at;	/* and then */
 } MessageError;
 extern void message_error_record(Oid target, const MessageError *error);
 /*
  * Recorded errors of a table in (partition, offset) order, with topic, coordinates,
- * timestamp and raw bytes only; palloc'd.  And the removal of one that has
+ * timestamp, raw bytes and truncation only; palloc'd.  And the removal of one that has
  * been applied after all; nothing happens if there is none.
  */
 extern List *message_errors_get(Oid target);
 extern void message_error_delete(Oid target, int32 partition, int64 offset);
 extern void message_errors_forget(Oid target);	/* all of them, before a rebuild */
 
-/* Mark errors of these keys superseded by a later message (case X12). */
+/*
+ * Mark errors of these keys superseded by a later message (case X12), or all errors of
+ * a partition by a truncation of the source.
+ */
 extern bool message_errors_exist(Oid target);
+extern void message_errors_truncate(Oid target, int32 partition, int64 offset, TimestampTz at);
 extern void message_errors_supersede(Oid target, const char *key_text, int32 partition, int64 offset);
 
 /*

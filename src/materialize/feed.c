@@ -186,6 +186,7 @@ read_from_positions(Feed *feed)
 							 topic->topic, npartitions, stored->n));
 
 	feed->nranges = npartitions;
+	feed->source.one_partition = npartitions == 1;
 	feed->ranges = palloc0(npartitions * sizeof(KafkaRange));
 	for (int i = 0; i < npartitions; i++)
 	{
@@ -387,9 +388,33 @@ supersede_errors(Feed *feed)
 
 		CHECK_FOR_INTERRUPTS();
 		message_error_delete(feed->target, change->partition, change->offset);
-		message_errors_supersede(feed->target, apply_key_text(feed->source.map, change->values, change->isnull),
+		if (change->kind == ROW_TRUNCATE)
+			message_errors_truncate(feed->target, change->partition, change->offset, change->event_time);
+		else
+			message_errors_supersede(feed->target, apply_key_text(feed->source.map, change->values, change->isnull),
 								 change->partition, change->offset);
 	}
+}
+
+/* Key by key; sorts them. */
+static void
+apply_changes(Applier *applier, const ApplyMap *map, Change *changes, int n)
+{
+	if (n == 0)
+		return;
+	apply_sort(map, changes, n);
+	for (int i = 0; i < n; i++)
+	{
+		if (i == 0 || !apply_same_key(map, &changes[i - 1], &changes[i]))
+		{
+			CHECK_FOR_INTERRUPTS();
+			if (i > 0)
+				applier_key_end(applier);
+			applier_key_begin(applier, &changes[i]);
+		}
+		applier_change(applier, &changes[i]);
+	}
+	applier_key_end(applier);
 }
 
 static void
@@ -409,19 +434,18 @@ apply_batch(Feed *feed, int64 *next_seq)
 	}
 	else
 	{
-		apply_sort(map, batch->changes, batch->nchanges);
+		int			start = 0;
+
+		/* a truncation stands between what is before it and what is behind */
 		for (int i = 0; i < batch->nchanges; i++)
 		{
-			if (i == 0 || !apply_same_key(map, &batch->changes[i - 1], &batch->changes[i]))
-			{
-				CHECK_FOR_INTERRUPTS();
-				if (i > 0)
-					applier_key_end(applier);
-				applier_key_begin(applier, &batch->changes[i]);
-			}
-			applier_change(applier, &batch->changes[i]);
+			if (likely(batch->changes[i].kind != ROW_TRUNCATE))
+				continue;
+			apply_changes(applier, map, &batch->changes[start], i - start);
+			applier_truncate(applier, &batch->changes[i]);
+			start = i + 1;
 		}
-		applier_key_end(applier);
+		apply_changes(applier, map, &batch->changes[start], batch->nchanges - start);
 	}
 	applier_end(applier);
 }

@@ -17,6 +17,7 @@ typedef struct FeedSource
 	ApplyMap   *map;
 	ChangeDecoder *decoder;
 	KafkaConsumer *consumer;	/* belongs to the context it was opened in */
+	bool		one_partition;	/* the topic has, which a ROW_TRUNCATE needs */
 } FeedSource;
 
 /*

@@ -124,7 +124,10 @@ feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *
 
 		if (batch->changes[i].kind == ROW_UPDATE_BEFORE && !becomes_delete(source, batch, i))
 			continue;
-		if (apply_check(source->map, &batch->changes[i], (error = palloc0(sizeof(ChangeError)))))
+		error = palloc0(sizeof(ChangeError));
+		if (batch->changes[i].kind == ROW_TRUNCATE && !source->one_partition)
+			change_error_truncate(error);
+		else if (apply_check(source->map, &batch->changes[i], error))
 		{
 			pfree(error);
 			if (kept != i)
@@ -138,7 +141,7 @@ feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *
 		error->record = batch->changes[i].record;
 		error->values = batch->changes[i].values;
 		error->isnull = batch->changes[i].isnull;
-		error->key_known = error->sqlerrcode != ERRCODE_NOT_NULL_VIOLATION;
+		error->key_known = error->sqlerrcode != ERRCODE_NOT_NULL_VIOLATION && batch->changes[i].kind != ROW_TRUNCATE;
 		if (!skip)
 		{
 			*stop = error;

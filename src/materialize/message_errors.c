@@ -40,7 +40,8 @@ enum
 	ME_SUPERSEDED_PARTITION,
 	ME_SUPERSEDED_OFFSET,
 	ME_RECORDED_AT,
-	ME_NATTS = ME_RECORDED_AT
+	ME_TRUNCATED_AT,
+	ME_NATTS = ME_TRUNCATED_AT
 };
 
 /* Kafka's milliseconds since 1970; false if unset or outside PostgreSQL's range */
@@ -112,6 +113,7 @@ message_error_record(Oid target, const MessageError *error)
 	isnull[ME_SUPERSEDED_PARTITION - 1] = true;
 	isnull[ME_SUPERSEDED_OFFSET - 1] = true;
 	values[ME_RECORDED_AT - 1] = TimestampTzGetDatum(GetCurrentTimestamp());
+	isnull[ME_TRUNCATED_AT - 1] = true;
 
 	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
 	ScanKeyInit(&keys[0], ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, values[ME_TARGET - 1]);
@@ -218,6 +220,52 @@ message_errors_supersede(Oid target, const char *key_text, int32 partition, int6
 		CommandCounterIncrement();
 }
 
+void
+message_errors_truncate(Oid target, int32 partition, int64 offset, TimestampTz at)
+{
+	Relation	rel;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		changed = false;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
+	ScanKeyInit(&key, ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Datum		values[ME_NATTS];
+		bool		isnull[ME_NATTS];
+		bool		replace[ME_NATTS] = {0};
+		HeapTuple	modified;
+
+		CHECK_FOR_INTERRUPTS();
+		heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
+		if (!isnull[ME_SUPERSEDED_OFFSET - 1] || DatumGetInt32(values[ME_PARTITION - 1]) != partition ||
+			DatumGetInt64(values[ME_OFFSET - 1]) >= offset)
+			continue;
+		values[ME_SUPERSEDED_PARTITION - 1] = Int32GetDatum(partition);
+		values[ME_SUPERSEDED_OFFSET - 1] = Int64GetDatum(offset);
+		values[ME_TRUNCATED_AT - 1] = TimestampTzGetDatum(at);
+		for (int column = ME_SUPERSEDED_PARTITION; column <= ME_TRUNCATED_AT; column++)
+		{
+			if (column == ME_RECORDED_AT)
+				continue;
+			isnull[column - 1] = false;
+			replace[column - 1] = true;
+		}
+		modified = heap_modify_tuple(tuple, RelationGetDescr(rel), values, isnull, replace);
+		CatalogTupleUpdate(rel, &tuple->t_self, modified);
+		heap_freetuple(modified);
+		changed = true;
+	}
+	systable_endscan(scan);
+	table_close(rel, RowExclusiveLock);
+	if (changed)
+		CommandCounterIncrement();
+}
+
 static const char *
 copy_bytes(Datum value, bool isnull, Size *len)
 {
@@ -262,6 +310,12 @@ message_errors_get(Oid target)
 			   ((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)) * USECS_PER_DAY) / 1000;
 		error->key = copy_bytes(values[ME_RAW_KEY - 1], isnull[ME_RAW_KEY - 1], &error->key_len);
 		error->value = copy_bytes(values[ME_RAW_VALUE - 1], isnull[ME_RAW_VALUE - 1], &error->value_len);
+		error->truncated = !isnull[ME_TRUNCATED_AT - 1];
+		if (error->truncated)
+		{
+			error->truncated_offset = DatumGetInt64(values[ME_SUPERSEDED_OFFSET - 1]);
+			error->truncated_at = DatumGetTimestampTz(values[ME_TRUNCATED_AT - 1]);
+		}
 		errors = lappend(errors, error);
 	}
 	systable_endscan(scan);

@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "materialize/apply_map.h"
 #include "materialize/feed_internal.h"
 #include "materialize/owner.h"
 #include "miscadmin.h"
@@ -21,6 +22,21 @@ is_past(const Positions *positions, const MessageError *error)
 		if (positions->positions[i].partition == error->partition)
 			return error->offset < positions->positions[i].next_offset;
 	return false;
+}
+
+/* The row that the message gives went with all others when the source was truncated after it. */
+static void
+truncate_after(Applier *applier, const ApplyMap *map, const MessageError *error, const Change *change)
+{
+	Change		truncation = *change;
+	Change	   *gone = palloc(sizeof(Change));
+
+	truncation.offset = error->truncated_offset;
+	truncation.event_time = error->truncated_at;
+	truncation.timestamp = -1;	/* not kept: it says something among several partitions only */
+	apply_truncate_change(map, &truncation, change, gone, palloc0(map->topic->natts * sizeof(Datum)),
+						  palloc(map->topic->natts * sizeof(bool)));
+	applier_change(applier, gone);
 }
 
 int64
@@ -88,6 +104,8 @@ retry_errors_run(Oid target)
 				}
 				applier_key_begin(applier, &batch->changes[i]);
 				applier_change(applier, &batch->changes[i]);
+				if (error->truncated && batch->changes[i].kind != ROW_DELETE)
+					truncate_after(applier, source.map, error, &batch->changes[i]);
 				applier_key_end(applier);
 				applier_flush(applier);
 			}
