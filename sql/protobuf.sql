@@ -323,6 +323,8 @@ CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector
 -- made without --include_imports
 SELECT encode(substr(b, length(b) - n + 1), 'base64') AS alone FROM (SELECT decode(:'shop', 'base64') AS b, 1255 AS n) x \gset
 CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'shop.Key', value_protobuf_descriptor :'alone');
+-- a default that is no number, and no text
+CREATE FOREIGN TABLE proto_bad (f int) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'M', value_protobuf_descriptor 'Ch0KB2QucHJvdG8iEgoBTRINCgFmGAEgASgFOgLDKA==');
 -- names: the package belongs to it, in its letters; Flink's Java class does as well
 CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'Key', value_protobuf_descriptor :'shop');
 CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'shop.Numbrs', value_protobuf_descriptor :'shop');

@@ -551,7 +551,8 @@ unescape(const char *text, uint32 *len)
 static bool
 read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *field, const ProtoValue *value)
 {
-	const char *text = pnstrdup(value->p, value->len);
+	bool		raw = field->type == PROTO_STRING || field->type == PROTO_BYTES;
+	const char *text = raw ? pnstrdup(value->p, value->len) : text_of(parser, value);
 	double		number;
 	float		single;
 	uint32		bits;
@@ -572,7 +573,7 @@ read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *fiel
 			field->default_bits = strcmp(text, "true") == 0;
 			return true;
 		case PROTO_ENUM:
-			if (!proto_enum_number(field->enumeration, text, value->len, &symbol))
+			if (!proto_enum_number(field->enumeration, text, strlen(text), &symbol))
 				break;
 			field->default_bits = (uint64) (int64) symbol;
 
