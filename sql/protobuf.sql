@@ -328,6 +328,8 @@ SELECT encode(overlay(b PLACING 'LA\000GE' FROM position('LARGE'::bytea IN b)), 
   FROM (SELECT decode(:'legacy', 'base64') AS b) x \gset
 CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'legacy.Part', value_protobuf_descriptor :'nul');
 CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'legacy.Part', value_protobuf_descriptor :'odd');
+-- a default that is no number, and no text
+CREATE FOREIGN TABLE proto_bad (f int) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'M', value_protobuf_descriptor 'Ch0KB2QucHJvdG8iEgoBTRINCgFmGAEgASgFOgLDKA==');
 -- names: the package belongs to it, in its letters; Flink's Java class does as well
 CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'Key', value_protobuf_descriptor :'shop');
 CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'shop.Numbrs', value_protobuf_descriptor :'shop');

@@ -28,8 +28,8 @@ RESET ROLE;
 ALTER DEFAULT PRIVILEGES FOR ROLE regress_owner REVOKE SELECT ON TABLES FROM regress_friend;
 -- who may SELECT, from whom, * with grant option
 CREATE FUNCTION rights.readers(acl aclitem[]) RETURNS text LANGUAGE sql AS $$
-	SELECT string_agg(coalesce(r.rolname, 'public') || CASE WHEN is_grantable THEN '*' ELSE '' END || '/' || grantor::regrole, ' ')
-	  FROM aclexplode(acl) LEFT JOIN pg_roles r ON r.oid = grantee WHERE privilege_type = 'SELECT'
+	SELECT string_agg(coalesce(r.rolname, 'public') || CASE WHEN is_grantable THEN '*' ELSE '' END || '/' || grantor::regrole, ' ' ORDER BY n)
+	  FROM aclexplode(acl) WITH ORDINALITY AS a(grantor, grantee, privilege_type, is_grantable, n) LEFT JOIN pg_roles r ON r.oid = grantee WHERE privilege_type = 'SELECT'
 $$;
 CREATE VIEW rights.readers AS
 SELECT relname, relowner::regrole, rights.readers(relacl) FROM pg_class

@@ -85,10 +85,10 @@ struct PendingReader
 {
 	MemoryContext cxt;
 	MemoryContext batch_cxt;
-	Oid			serverid;
-	const char *topic;
 	int64		position;
 	int64		end;
+	int			ntargets;
+	const char **topics;		/* by target: NULL, it is not of the table's */
 };
 
 static void
@@ -104,26 +104,26 @@ pending_create(void)
 }
 
 static bool
-target_fits(const PendingTarget *target, const TopicTable *table, Oid userid)
+target_fits(const PendingTarget *target, const TopicTable *table, const char *topic, Oid userid)
 {
 	return target->serverid == table->serverid && target->userid == userid &&
 		target->partitioner == table->partitioner && target->delivery == table->delivery &&
 		(target->delivery != DELIVERY_EXACTLY_ONCE || target->source == table->relid) &&
 		target->window_rows == table->window_rows && target->window_ms == table->window_ms &&
-		strcmp(target->topic, table->topic) == 0;
+		strcmp(target->topic, topic) == 0;
 }
 
 static PendingTarget *
-target_of(const TopicTable *table, Oid userid)
+target_of(const TopicTable *table, const char *topic, Oid userid)
 {
 	PendingTarget *target = pending->last_target;
 	MemoryContext old;
 
-	if (target != NULL && target_fits(target, table, userid))
+	if (target != NULL && target_fits(target, table, topic, userid))
 		return target;
 	for (int i = 0; i < pending->ntargets; i++)
 	{
-		if (target_fits(pending->targets[i], table, userid))
+		if (target_fits(pending->targets[i], table, topic, userid))
 			return pending->last_target = pending->targets[i];
 	}
 
@@ -142,7 +142,7 @@ target_of(const TopicTable *table, Oid userid)
 	target->index = pending->ntargets;
 	target->serverid = table->serverid;
 	target->userid = userid;
-	target->topic = pstrdup(table->topic);
+	target->topic = pstrdup(topic);
 	target->partitioner = table->partitioner;
 	target->delivery = table->delivery;
 	target->source = table->relid;
@@ -208,7 +208,7 @@ pending_add(const TopicTable *table, Oid userid, const KafkaOutRecord *record)
 
 	if (pending == NULL)
 		pending_create();
-	target = target_of(table, userid);
+	target = target_of(table, record->topic, userid);
 	for (int i = 0; i < record->nheaders; i++)
 	{
 		headers_len += strlen(record->headers[i].name) + 1 + sizeof(int32);
@@ -503,34 +503,39 @@ pending_subcommit(int level)
 /* ---- reading it back ----------------------------------------------------- */
 
 static bool
-has_records(Oid serverid, const char *topic, int64 mark)
+is_read(const PendingTarget *target, const TopicTable *table, int64 mark)
+{
+	return target->first >= 0 && target->first < mark && target->serverid == table->serverid &&
+		topic_table_reads(table, target->topic);
+}
+
+static bool
+has_records(const TopicTable *table, int64 mark)
 {
 	for (int i = 0; pending != NULL && i < pending->ntargets; i++)
-	{
-		const PendingTarget *target = pending->targets[i];
-
-		if (target->first >= 0 && target->first < mark && target->serverid == serverid &&
-			strcmp(target->topic, topic) == 0)
+		if (is_read(pending->targets[i], table, mark))
 			return true;
-	}
 	return false;
 }
 
 PendingReader *
-pending_read_begin(Oid serverid, const char *topic, int64 mark)
+pending_read_begin(const TopicTable *table, int64 mark)
 {
 	MemoryContext cxt;
 	PendingReader *reader;
 
-	if (!has_records(serverid, topic, mark))
+	if (!has_records(table, mark))
 		return NULL;
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "pending reader", ALLOCSET_SMALL_SIZES);
 	reader = MemoryContextAllocZero(cxt, sizeof(PendingReader));
 	reader->cxt = cxt;
 	reader->batch_cxt = AllocSetContextCreate(cxt, "pending records", ALLOCSET_DEFAULT_SIZES);
-	reader->serverid = serverid;
-	reader->topic = MemoryContextStrdup(cxt, topic);
 	reader->end = mark;
+	reader->ntargets = pending->ntargets;
+	reader->topics = MemoryContextAllocZero(cxt, sizeof(char *) * reader->ntargets);
+	for (int i = 0; i < reader->ntargets; i++)
+		if (is_read(pending->targets[i], table, mark))
+			reader->topics[i] = pstrdup(pending->targets[i]->topic);
 	return reader;
 }
 
@@ -548,26 +553,29 @@ pending_read_next(PendingReader *reader, KafkaRecord *records, int max)
 		PendingRecord pending_record;
 		const KafkaOutRecord *out = &pending_record.out;
 		KafkaRecord *record = &records[n];
+		const char *topic;
 
 		CHECK_FOR_INTERRUPTS();
 		if (!pending_fetch(&reader->position, reader->end, &pending_record))
 			break;
 		bytes += out->key_len + out->value_len;
-		if (pending_record.target->serverid != reader->serverid ||
-			strcmp(out->topic, reader->topic) != 0)
+		topic = pending_record.target->index < reader->ntargets ?
+			reader->topics[pending_record.target->index] : NULL;
+		if (topic == NULL)
 		{
 			if (n == 0)
 				MemoryContextReset(reader->batch_cxt);
 			continue;
 		}
 		memset(record, 0, sizeof(KafkaRecord));
-		record->topic = reader->topic;
-		record->partition = PENDING_PARTITION;
+		record->topic = topic;
+		record->source = PENDING_SOURCE;
+		record->partition = out->partition;
 		record->offset = PENDING_OFFSET + position;
 		record->timestamp = out->timestamp;
 		if (out->timestamp >= 0)
 			record->timestamp_type = KAFKA_TIMESTAMP_CREATE_TIME;
-		record->leader_epoch = out->partition;
+		record->leader_epoch = -1;
 		record->key = out->key;
 		record->key_len = out->key_len;
 		record->value = out->value;

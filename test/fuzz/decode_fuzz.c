@@ -70,6 +70,8 @@ typedef struct Run
 	StringInfo	digest;			/* all rows, in short */
 	StringInfo	half_digest;	/* the same of half the columns */
 	int			nrows;
+	int			ntruncates;		/* of these those of a TRUNCATE */
+	bool		truncates;		/* what the format says of it */
 	bool		incomplete;		/* a row has values that the message does not hold */
 	Datum		first_values[MAX_COLUMNS];
 	bool		first_isnull[MAX_COLUMNS];
@@ -160,6 +162,7 @@ emit(RowSink *sink, RowKind kind)
 	MemoryContextSwitchTo(old);
 	shim_limit_bytes(run->limit);
 	run->nrows++;
+	run->ntruncates += kind == ROW_TRUNCATE;
 	run->incomplete |= sink->unchanged != NULL;
 	sink->unchanged = NULL;
 	clear_row(run);
@@ -179,6 +182,7 @@ typedef enum What
 	CREATE_MORE,				/* what only good messages need */
 	DECODE,
 	HAS_ROW,
+	TRUNCATES,
 	ENCODE
 } What;
 
@@ -250,6 +254,9 @@ attempt(Run *run, What what, MemoryContext context, const char *bytes, Size len,
 			case HAS_ROW:
 				(void) run->format->has_row(run->decoder, bytes, len);
 				break;
+			case TRUNCATES:
+				run->truncates = run->format->truncates(run->decoder, bytes, len);
+				break;
 			case ENCODE:
 				if (!run->format->encode(run->encoder, run->first_values, run->first_isnull, written, &column))
 					written->len = -1;
@@ -273,6 +280,7 @@ outcome(Run *run, const char *bytes, Size len, bool *good)
 	run->half_digest = makeStringInfo();
 	MemoryContextSwitchTo(old);
 	run->nrows = 0;
+	run->ntruncates = 0;
 	run->incomplete = false;
 	clear_row(run);
 	run->sink.values = run->values;
@@ -370,6 +378,7 @@ one_message(Run *run, const char *bytes, Size len)
 	Size		held[2];
 	bool		good = false;
 	int			nrows = 0;
+	int			ntruncates = 0;
 	bool		incomplete = false;
 	Datum		first_values[MAX_COLUMNS];
 	bool		first_isnull[MAX_COLUMNS];
@@ -386,6 +395,7 @@ one_message(Run *run, const char *bytes, Size len)
 			digests[i] = outcome(run, copy, len, &good);
 		}
 		nrows = run->nrows;
+		ntruncates = run->ntruncates;
 		incomplete = run->incomplete;
 		half_digest = run->half_digest->data;
 		if (i == 0)
@@ -415,6 +425,22 @@ one_message(Run *run, const char *bytes, Size len)
 	}
 	MemoryContextReset(run->message_context);
 	if (run->format->has_row && !attempt(run, HAS_ROW, run->message_context, copy, len, NULL))
+	{
+		check_error(run, shim_error());
+		FlushErrorState();
+	}
+	MemoryContextReset(run->message_context);
+	if (!run->decoder->applies_truncate)
+	{
+		if (ntruncates > 0)
+			shim_fail("a TRUNCATE that nobody wants");
+	}
+	else if (attempt(run, TRUNCATES, run->message_context, copy, len, NULL))
+	{
+		if (good && (ntruncates != (run->truncates ? 1 : 0) || (run->truncates && nrows != 1)))
+			shim_fail("a message that %s a TRUNCATE is %d rows, %d of a TRUNCATE", run->truncates ? "is" : "is no", nrows, ntruncates);
+	}
+	else
 	{
 		check_error(run, shim_error());
 		FlushErrorState();

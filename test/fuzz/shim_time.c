@@ -475,6 +475,22 @@ timestamptz_scale(PG_FUNCTION_ARGS)
 }
 
 Datum
+timestamptz_zone(PG_FUNCTION_ARGS)
+{
+	pg_tz	   *zone = pg_tzset(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	struct pg_tm tm;
+	fsec_t		fsec;
+	int			offset;
+	Timestamp	result;
+
+	if (TIMESTAMP_NOT_FINITE(PG_GETARG_TIMESTAMPTZ(1)))
+		return TimestampGetDatum(PG_GETARG_TIMESTAMPTZ(1));
+	if (timestamp2tm(PG_GETARG_TIMESTAMPTZ(1), &offset, &tm, &fsec, NULL, zone) != 0 || tm2timestamp(&tm, fsec, NULL, &result) != 0)
+		ereport(ERROR, (errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE), errmsg("timestamp out of range")));
+	return TimestampGetDatum(result);
+}
+
+Datum
 interval_in(PG_FUNCTION_ARGS)
 {
 	return shim_interval_in(PG_GETARG_CSTRING(0), InvalidOid, -1);

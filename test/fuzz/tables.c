@@ -393,6 +393,7 @@ const FuzzTable fuzz_tables[] = {
 	{"debezium-json", debezium, OPTIONS("ignore_parse_errors", "true", "time_unit", "ns"), .upsert = true, .has_key = true, .keys = "id"},
 	{"debezium-json", event, .round_trip = true},
 	{"debezium-json", debezium, OPTIONS("unavailable_value", "x", "time_unit", "s"), .has_key = true, .time_zone = "Fixed"},
+	{"debezium-json", debezium, OPTIONS("ignore_parse_errors", "true", "truncate", "apply"), .upsert = true, .has_key = true, .keys = "id"},
 
 	/* --- debezium-avro-confluent --- */
 	{"debezium-avro-confluent", debezium_avro},
@@ -407,6 +408,7 @@ const FuzzTable fuzz_tables[] = {
 	{"canal-json", canal, OPTIONS("database_include", "inventory", "table_include", "products", "nul_handling", "strip", "truncate", "ignore")},
 	{"canal-json", canal, OPTIONS("ignore_parse_errors", "true", "binary_format", "base64"), .upsert = true, .has_key = true, .keys = "id"},
 	{"canal-json", event, .round_trip = true},
+	{"canal-json", canal, OPTIONS("table_include", "products", "truncate", "apply"), .upsert = true, .has_key = true, .keys = "id"},
 
 	/* --- maxwell-json --- */
 	{"maxwell-json", product},
@@ -420,6 +422,7 @@ const FuzzTable fuzz_tables[] = {
 	{"ogg-json", ogg, .upsert = true, .has_key = true, .keys = "id", .time_zone = "Moving"},
 	{"ogg-json", ogg, OPTIONS("nul_handling", "strip", "truncate", "ignore", "missing", "null")},
 	{"ogg-json", ogg, OPTIONS("ignore_parse_errors", "true"), .upsert = true, .has_key = true, .keys = "id"},
-	{"ogg-json", event, .round_trip = true}
+	{"ogg-json", event, .round_trip = true},
+	{"ogg-json", ogg, OPTIONS("truncate", "apply"), .upsert = true, .has_key = true, .keys = "id"}
 };
 const int	fuzz_ntables = lengthof(fuzz_tables);
