@@ -159,7 +159,7 @@ CREATE FUNCTION "drop"(target regclass) RETURNS void
 AS 'MODULE_PATHNAME', 'upsert_kafka_drop' LANGUAGE C STRICT;
 COMMENT ON FUNCTION "drop"(regclass) IS 'drops a maintained table with its history and all that belongs to it';
 
-CREATE FUNCTION "position"(target regclass, OUT partition integer, OUT next_offset bigint) RETURNS SETOF record
+CREATE FUNCTION "position"(target regclass, OUT topic text, OUT partition integer, OUT next_offset bigint) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'upsert_kafka_position' LANGUAGE C STABLE STRICT PARALLEL SAFE ROWS 10;
 COMMENT ON FUNCTION "position"(regclass) IS 'the next offset that a maintained table reads from each partition';
 

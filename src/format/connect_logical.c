@@ -365,26 +365,32 @@ connect_timestamp(const ConnectKind *kind, int64 number)
 	return result;
 }
 
-char *
-connect_instant_text(int64 instant, pg_tz *zone)
+int64
+connect_local_time(int64 instant, pg_tz *zone)
 {
 	struct pg_tm tm;
 	fsec_t		fsec;
 	int			tz;
+	long		offset;
 	Timestamp	local;
-	char	   *text;
-	char	   *era;
+
+	if (pg_get_timezone_offset(zone, &offset) && offset == 0)
+		return instant;
+	if (timestamp2tm(instant, &tz, &tm, &fsec, NULL, zone) != 0 || tm2timestamp(&tm, fsec, NULL, &local) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range")));
+	return local;
+}
+
+char *
+connect_instant_text(int64 instant, pg_tz *zone)
+{
+	char	   *text = connect_timestamp_text(zone ? connect_local_time(instant, zone) : instant);
+	char	   *era = strstr(text, " BC");
 
 	if (zone)
-	{
-		if (timestamp2tm(instant, &tz, &tm, &fsec, NULL, zone) != 0 || tm2timestamp(&tm, fsec, NULL, &local) != 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-					 errmsg("timestamp out of range")));
-		return connect_timestamp_text(local);
-	}
-	text = connect_timestamp_text(instant);
-	era = strstr(text, " BC");
+		return text;
 	return era ? psprintf("%.*s+00 BC", (int) (era - text), text) : psprintf("%s+00", text);
 }
 

@@ -551,8 +551,8 @@ unescape(const char *text, uint32 *len)
 static bool
 read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *field, const ProtoValue *value)
 {
-	bool		raw = field->type == PROTO_STRING || field->type == PROTO_BYTES;
 	const char *text;
+	const char *name;
 	double		number;
 	float		single;
 	uint32		bits;
@@ -561,7 +561,7 @@ read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *fiel
 
 	if (!pg_verify_mbstr(PG_UTF8, value->p, (int) value->len, true))
 		return bad(parser, psprintf("field \"%s.%s\" has a default that is no UTF-8, or has a NUL", message->name, field->name));
-	text = raw ? pnstrdup(value->p, value->len) : text_of(parser, value);
+	text = pnstrdup(value->p, value->len);
 	switch (field->type)
 	{
 		case PROTO_STRING:
@@ -576,7 +576,8 @@ read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *fiel
 			field->default_bits = strcmp(text, "true") == 0;
 			return true;
 		case PROTO_ENUM:
-			if (!proto_enum_number(field->enumeration, text, strlen(text), &symbol))
+			name = text_of(parser, value);
+			if (!proto_enum_number(field->enumeration, name, strlen(name), &symbol))
 				break;
 			field->default_bits = (uint64) (int64) symbol;
 
@@ -612,7 +613,7 @@ read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *fiel
 				field->default_bits = field->default_bits << 1 ^ -(field->default_bits >> 63);
 			return true;
 	}
-	return bad(parser, psprintf("field \"%s.%s\" has a default that is none: \"%s\"", message->name, field->name, text));
+	return bad(parser, psprintf("field \"%s.%s\" has a default that is none: \"%s\"", message->name, field->name, text_of(parser, value)));
 }
 
 static bool

@@ -483,7 +483,7 @@ maintained_table_insert(const MaintainedTable *table)
 	values[MT_MISSING_VALUES - 1] = Int64GetDatum(0);
 	isnull[MT_TARGET - 1] = isnull[MT_STATE - 1] = isnull[MT_STATE_SINCE - 1] = false;
 	isnull[MT_SYSTEM_IDENTIFIER - 1] = isnull[MT_DATABASE_OID - 1] = false;
-	isnull[MT_CREATED_AT - 1] = false;
+	isnull[MT_CREATED_AT - 1] = isnull[MT_MISSING_VALUES - 1] = false;
 
 	rel = table_open(catalog_ids.maintained_table, RowExclusiveLock);
 	registration_lock(table->target);
