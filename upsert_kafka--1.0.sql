@@ -105,8 +105,22 @@ CREATE TABLE position_state (
 	next_seq bigint NOT NULL DEFAULT 0,
 	updated_at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE position_state IS 'next offset to read per partition of each maintained table; see the view progress';
+COMMENT ON TABLE position_state IS 'next offset to read per partition of each maintained table, by the numbers of topic_source; see the view progress';
 SELECT pg_catalog.pg_extension_config_dump('position_state', '');
+
+-- One row per partition that a table over several topics has found, with the number that stands for it wherever a
+-- partition is stored: in __partition of versions, in position_state, in errors. Of a table over one plain topic there is no row:
+-- the number is the partition. given_up: the topic was deleted; one of the same name has other numbers.
+CREATE TABLE topic_source (
+	target regclass NOT NULL,
+	source integer NOT NULL,
+	topic text NOT NULL,
+	partition integer NOT NULL,
+	given_up boolean NOT NULL DEFAULT false,
+	PRIMARY KEY (target, source)
+);
+COMMENT ON TABLE topic_source IS 'partitions of maintained tables over several topics, and the numbers they are stored under';
+SELECT pg_catalog.pg_extension_config_dump('topic_source', '');
 
 CREATE TABLE message_error (
 	target regclass NOT NULL,
@@ -145,7 +159,7 @@ CREATE FUNCTION "drop"(target regclass) RETURNS void
 AS 'MODULE_PATHNAME', 'upsert_kafka_drop' LANGUAGE C STRICT;
 COMMENT ON FUNCTION "drop"(regclass) IS 'drops a maintained table with its history and all that belongs to it';
 
-CREATE FUNCTION "position"(target regclass, OUT partition integer, OUT next_offset bigint) RETURNS SETOF record
+CREATE FUNCTION "position"(target regclass, OUT topic text, OUT partition integer, OUT next_offset bigint) RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'upsert_kafka_position' LANGUAGE C STABLE STRICT PARALLEL SAFE ROWS 10;
 COMMENT ON FUNCTION "position"(regclass) IS 'the next offset that a maintained table reads from each partition';
 
@@ -164,14 +178,14 @@ SELECT m.target,
 	m.source,
 	(SELECT o.option_value
 	 FROM pg_catalog.pg_foreign_table f, pg_catalog.pg_options_to_table(f.ftoptions) o
-	 WHERE f.ftrelid = m.source AND o.option_name = 'topic') AS topic,
+	 WHERE f.ftrelid = m.source AND pg_catalog.translate(o.option_name, '.-', '__') IN ('topic', 'topic_pattern')) AS topic,
 	m.history,
 	CASE WHEN upsert_kafka.registration_is_copy(m.target, m.system_identifier, m.database_oid)
 		THEN 'restored' ELSE m.state END AS state,
 	m.state_since,
 	m.error_sqlstate,
 	m.error_message,
-	m.error_partition,
+	COALESCE(s.partition, m.error_partition) AS error_partition,
 	m.error_offset,
 	m.key_columns,
 	m.event_time,
@@ -179,8 +193,11 @@ SELECT m.target,
 	m.on_error,
 	(SELECT pg_catalog.count(*) FROM upsert_kafka.message_error e
 	 WHERE e.target = m.target AND e.superseded_offset IS NULL) AS errors,
-	m.created_at
+	m.created_at,
+	COALESCE(s.topic, CASE WHEN m.error_partition IS NOT NULL THEN p.topic END) AS error_topic
 FROM upsert_kafka.maintained_table m
+	LEFT JOIN upsert_kafka.topic_source s ON s.target = m.target AND s.source = m.error_partition
+	LEFT JOIN upsert_kafka.position_state p ON p.target = m.target
 WHERE pg_catalog.has_table_privilege(m.target, 'SELECT');
 COMMENT ON VIEW tables IS 'maintained tables: where they come from, how they are kept, in which state they are';
 GRANT SELECT ON tables TO PUBLIC;
@@ -189,7 +206,7 @@ GRANT SELECT ON tables TO PUBLIC;
 CREATE VIEW errors WITH (security_barrier) AS
 SELECT e.target,
 	e.topic,
-	e.partition,
+	COALESCE(s.partition, e.partition) AS partition,
 	e."offset",
 	e."timestamp",
 	e.raw_key,
@@ -200,6 +217,7 @@ SELECT e.target,
 	e.recorded_at,
 	e.superseded_offset IS NOT NULL AS superseded
 FROM upsert_kafka.message_error e
+	LEFT JOIN upsert_kafka.topic_source s ON s.target = e.target AND s.source = e.partition
 WHERE pg_catalog.has_table_privilege(e.target, 'SELECT')
 	AND NOT pg_catalog.row_security_active(e.target);
 COMMENT ON VIEW errors IS 'messages that were not applied; superseded: a later message of the key was';
@@ -280,15 +298,15 @@ CREATE FUNCTION worker_progress(OUT target oid, OUT pid integer, OUT lag_message
 AS 'MODULE_PATHNAME', 'upsert_kafka_worker_progress' LANGUAGE C VOLATILE ROWS 10;
 COMMENT ON FUNCTION worker_progress() IS 'what workers tell about tables of this database; see the view progress';
 
--- One row per partition; columns from rows_per_second on are of the table as a whole.
+-- One row per partition; columns from rows_per_second to last_error_at are of the table as a whole.
 CREATE VIEW progress WITH (security_barrier) AS
 SELECT t.target,
-	p.partition,
+	COALESCE(n.partition, p.partition) AS partition,
 	CASE WHEN upsert_kafka.registration_is_copy(t.target, t.system_identifier, t.database_oid)
 		THEN 'restored' ELSE t.state END AS phase,
 	p.position,
-	greatest(w.end_offsets[p.partition], p.position) AS end_offset,
-	greatest(w.end_offsets[p.partition] - p.position, 0) AS lag_messages,
+	CASE WHEN w.end_offsets[p.partition] IS NOT NULL THEN greatest(w.end_offsets[p.partition], p.position) END AS end_offset,
+	CASE WHEN w.end_offsets[p.partition] IS NOT NULL THEN greatest(w.end_offsets[p.partition] - p.position, 0) END AS lag_messages,
 	CASE WHEN w.end_offsets[p.partition] > p.position AND p.last_timestamp >= 0
 		THEN greatest(extract(epoch FROM pg_catalog.clock_timestamp())::double precision - p.last_timestamp / 1000.0, 0)
 		WHEN w.end_offsets[p.partition] <= p.position THEN 0 END AS lag_seconds,
@@ -301,11 +319,14 @@ SELECT t.target,
 	w.memory,
 	w.pid AS worker,
 	w.last_error,
-	w.last_error_at
+	w.last_error_at,
+	COALESCE(n.topic, CASE WHEN p.partition IS NOT NULL THEN s.topic END) AS topic,
+	COALESCE(n.given_up, false) AS given_up
 FROM upsert_kafka.maintained_table t
 	LEFT JOIN upsert_kafka.position_state s ON s.target = t.target
 	LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(s.partitions), pg_catalog.unnest(s.next_offsets), pg_catalog.unnest(s.last_timestamps))
 		AS p (partition, position, last_timestamp) ON true
+	LEFT JOIN upsert_kafka.topic_source n ON n.target = t.target AND n.source = p.partition
 	LEFT JOIN upsert_kafka.worker_progress() w ON w.target = t.target
 WHERE pg_catalog.has_table_privilege(t.target, 'SELECT');
 COMMENT ON VIEW progress IS 'how far maintained tables are, partition by partition';

@@ -110,6 +110,11 @@ SELECT refused(NULL::lying, decode('00000000' || '0202' || '80897a' || '00', 'he
 -- decimals of more digits than numeric has
 SELECT left(refused(NULL::lying, decode('00000000' || 'a0aa0d' || repeat('7f', 109200) || '00', 'hex')), 90);
 
+-- === an error says no more than how a long value begins ===
+CREATE FOREIGN TABLE telling (i int, j jsonb) SERVER extremes_server OPTIONS (connector 'kafka', topic 'x', value_format 'json');
+SELECT length(r), left(r, 80), right(r, 8) FROM refused(NULL::telling, '{"i":"' || repeat('ü', 100000) || '"}') r;
+SELECT length(r) < 2500 AS short FROM refused(NULL::telling, '{"j":"' || repeat('ü', 100000) || '"}') r;
+
 \set VERBOSITY terse
 SET client_min_messages = warning;
 DROP SERVER extremes_server CASCADE;

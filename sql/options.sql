@@ -78,7 +78,7 @@ CREATE FOREIGN TABLE opt_log (v text) SERVER opt OPTIONS (connector 'kafka', top
 -- === tables: each option wrong ==================================================
 ALTER FOREIGN TABLE opt_t OPTIONS (SET connector 'kafka-upsert');
 ALTER FOREIGN TABLE opt_t OPTIONS (SET topic '');
-ALTER FOREIGN TABLE opt_t OPTIONS (SET topic 'a;b');
+ALTER FOREIGN TABLE opt_t OPTIONS (SET topic 'a,b');
 ALTER FOREIGN TABLE opt_t OPTIONS (SET topic 'a/b');
 ALTER FOREIGN TABLE opt_t OPTIONS (SET value_format 'jsonl');
 ALTER FOREIGN TABLE opt_t OPTIONS (SET key_format 'orc');

@@ -323,6 +323,13 @@ CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector
 -- made without --include_imports
 SELECT encode(substr(b, length(b) - n + 1), 'base64') AS alone FROM (SELECT decode(:'shop', 'base64') AS b, 1255 AS n) x \gset
 CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'shop.Key', value_protobuf_descriptor :'alone');
+-- a default that is no number, and no text
+CREATE FOREIGN TABLE proto_bad (f int) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'M', value_protobuf_descriptor 'Ch0KB2QucHJvdG8iEgoBTRINCgFmGAEgASgFOgLDKA==');
+-- defaults that are no text, or that end before they end: LARGE with a NUL, and with a byte that is no UTF-8
+SELECT encode(overlay(b PLACING 'LA\000GE' FROM position('LARGE'::bytea IN b)), 'base64') AS nul, encode(overlay(b PLACING 'LA\377GE' FROM position('LARGE'::bytea IN b)), 'base64') AS odd
+  FROM (SELECT decode(:'legacy', 'base64') AS b) x \gset
+CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'legacy.Part', value_protobuf_descriptor :'nul');
+CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'legacy.Part', value_protobuf_descriptor :'odd');
 -- names: the package belongs to it, in its letters; Flink's Java class does as well
 CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'Key', value_protobuf_descriptor :'shop');
 CREATE FOREIGN TABLE proto_bad (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_message 'shop.Numbrs', value_protobuf_descriptor :'shop');

@@ -84,6 +84,28 @@ SELECT count(*), count(v) FROM messages WHERE id >= 1000;
 DELETE FROM t WHERE id >= 1000;
 RESET work_mem;
 
+-- === many messages are handed to the library by partition, and stay in their order in each ===
+\! test/kt create regress_write_many -p 4 --fresh
+CREATE FOREIGN TABLE many (k int OPTIONS (key 'true'), n int, tag text, ts timestamptz OPTIONS (metadata 'timestamp'), part int OPTIONS (metadata 'partition'), place bigint OPTIONS (metadata 'offset'))
+    SERVER upsert_kafka_test OPTIONS (connector 'kafka', topic 'regress_write_many', key_format 'json', value_format 'json', scan_startup_mode 'earliest-offset');
+SET work_mem = '64kB';
+BEGIN;
+INSERT INTO many (k, n) SELECT i % 1000, i FROM generate_series(1, 20000) i;
+-- some with a time of their own, partitions that are named, another topic in between, one of 900 kB
+INSERT INTO many (k, n, ts) SELECT i % 1000, i, CASE WHEN i % 3 = 0 THEN timestamptz '2026-01-01' END FROM generate_series(20001, 22000) i;
+INSERT INTO t VALUES (5000, 'in between');
+INSERT INTO many (k, n, part) SELECT -i, i, i % 4 FROM generate_series(22001, 24000) i;
+INSERT INTO many (k, n, tag) VALUES (7, 24001, repeat('x', 900000));
+INSERT INTO many (k, n) SELECT i % 1000, i FROM generate_series(24002, 30000) i;
+COMMIT;
+SELECT count(*), count(DISTINCT n) AS n, count(*) FILTER (WHERE n < before) AS out_of_order, max(length(tag)), count(*) FILTER (WHERE ts = '2026-01-01') AS with_time,
+    count(DISTINCT (k, part)) FILTER (WHERE k >= 0) AS keys, count(*) FILTER (WHERE k < 0 AND part = n % 4) AS named
+FROM (SELECT *, lag(n) OVER (PARTITION BY part ORDER BY place) AS before FROM many) m;
+SELECT * FROM t WHERE id = 5000;
+DELETE FROM t WHERE id = 5000;
+RESET work_mem;
+DROP FOREIGN TABLE many;
+
 -- === statements inside of statements, cursors, deferred triggers ===
 -- a scan keeps what it saw when it began; a function's own statements see what was written before them
 CREATE FUNCTION put(int, text) RETURNS bigint LANGUAGE sql VOLATILE AS $$ INSERT INTO t VALUES ($1, $2); SELECT count(*) FROM t; $$;

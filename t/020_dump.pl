@@ -31,6 +31,7 @@ SELECT target, source, versions, history, origins, columns, source_columns, key_
   FROM upsert_kafka.maintained_table ORDER BY target::text;
 SELECT * FROM upsert_kafka.position_state ORDER BY target::text;
 SELECT * FROM upsert_kafka.message_error ORDER BY target::text;
+SELECT * FROM upsert_kafka.topic_source ORDER BY target::text, source;
 };
 my $states = q{SELECT string_agg(target || ' ' || state, ', ' ORDER BY target::text) FROM upsert_kafka.tables};
 
@@ -60,12 +61,14 @@ VALUES ('Euro', 1.14, '2026-01-01 00:00+00', '2026-01-01 00:00+00', 1, 'u', 0, 0
 INSERT INTO app.plain VALUES ('Yen', 100, 1, NULL);
 INSERT INTO app.plain__origins ("Key", __valid_from, __seq, __op, __partition, __offset) VALUES ('Yen', '2026-01-01 00:00+00', 1, 'u', 3, 7);
 INSERT INTO upsert_kafka.position_state VALUES ('app.rates', 'rates', '{0,1}', '{6,0}', '{5,-1}', '{1767225600000,-1}', '{4711,0}', 3, '2026-01-03 00:00+00');
+INSERT INTO upsert_kafka.topic_source VALUES ('app.rates', 0, 'rates', 0, false), ('app.rates', 1, 'other rates', 1, true);
 INSERT INTO upsert_kafka.message_error (target, topic, partition, "offset", raw_key, raw_value, sqlstate, message)
 VALUES ('app.rates', 'rates', 0, 3, '"Euro"', '\x00ff', '22P02', 'wrong');
 UPDATE upsert_kafka.maintained_table SET state = 'live';
 });
 my $original = $node->safe_psql('origin', $picture);
 like($original, qr/4711/, 'the picture shows positions');
+like($original, qr/other rates/, 'and numbers of sources');
 is($node->safe_psql('origin', $states), 'app.plain live, app.rates live', 'the original is live');
 
 my $dir = PostgreSQL::Test::Utils::tempdir;
@@ -92,8 +95,8 @@ is($node->safe_psql('copy', q{SELECT count(*) FROM pg_depend WHERE refobjid = 'a
 	AND (classid = 'pg_proc'::regclass OR objid IN ('app.rates2_history'::regclass, 'app.rates2__versions'::regclass))}), 10, 'dependencies are back');
 $node->safe_psql('copy', 'DROP TABLE app.rates2');
 is($node->safe_psql('copy', q{SELECT count(*) FROM pg_class WHERE relname LIKE 'rates2%'}), 0, 'its parts go with it');
-is($node->safe_psql('copy', q{SELECT (SELECT count(*) FROM upsert_kafka.maintained_table), (SELECT count(*) FROM upsert_kafka.position_state), (SELECT count(*) FROM upsert_kafka.message_error)}),
-	'1|0|0', 'its registration goes with it');
+is($node->safe_psql('copy', q{SELECT (SELECT count(*) FROM upsert_kafka.maintained_table), (SELECT count(*) FROM upsert_kafka.position_state), (SELECT count(*) FROM upsert_kafka.message_error), (SELECT count(*) FROM upsert_kafka.topic_source)}),
+	'1|0|0|0', 'its registration goes with it');
 
 # === pg_restore into a new database, in one transaction and with several jobs ===
 $node->safe_psql('postgres', 'CREATE DATABASE one');

@@ -83,6 +83,17 @@ refused('app', "$all wrong_ca_state", '28000', qr/TLS connection to Kafka server
 refused('app', "$all no_tls_state", '08001', qr/server "no_tls" did not answer.*security\.protocol/s, 'no TLS where it is wanted');
 refused('app', "$all tls_for_nothing_state", '28000', qr/TLS connection to Kafka server "tls_for_nothing" was refused.*Check "security.protocol"/s, 'TLS where it is not');
 refused('bob', "$all sasl_state", '42501', qr/server "sasl" denies access to topic "$topic".*needs the operations Describe and Read/s, 'topic not authorised');
+# several topics: who may not read one of a list gets none of it; a pattern finds what one may describe
+my $beside = create_topic(unique_topic('security_beside'), 1);
+produce($beside, '{"k":4}|{"v":"z"}');
+as('app', "CREATE FOREIGN TABLE sasl_list (k int OPTIONS (key 'true'), v text) SERVER sasl
+	OPTIONS (connector 'upsert-kafka', topic '$topic;$beside', key_format 'json', value_format 'json'); GRANT SELECT ON sasl_list TO PUBLIC",
+	"CREATE FOREIGN TABLE sasl_match (k int OPTIONS (key 'true'), v text) SERVER sasl
+	OPTIONS (connector 'upsert-kafka', topic_pattern '$topic|$beside', key_format 'json', value_format 'json'); GRANT SELECT ON sasl_match TO PUBLIC");
+allowed('app', "$all sasl_list", 'cbz', 'a list, with the right to read all of it');
+allowed('app', "$all sasl_match", 'cbz', 'a pattern');
+refused('bob', "$all sasl_list", '42501', qr/server "sasl" denies access to topic "($topic|$beside)"/, 'a list, without the right');
+allowed('bob', "$all sasl_match", '', 'a pattern finds nothing without the right to describe');
 refused('stranger', "$all sasl_state", 'HV00N', qr/client for server "sasl".*no user mapping for this role/s, 'no user mapping at all');
 # Debian's library cannot log in to Kafka 4 with SCRAM, and the hint says so
 refused('app', "$all scram_state", '28000', qr/server "scram" refused authentication.*Check sasl_username and sasl_password/s, 'SCRAM');

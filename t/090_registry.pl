@@ -149,6 +149,18 @@ sql("UPDATE pageviews_per_region SET pv = pv + 1 WHERE region = 'europe'; DELETE
 is(sql("TABLE pageviews_per_region ORDER BY 1"), "asia|2|1\neurope|5|3", 'page views per region, through Kafka');
 sql("SELECT upsert_kafka.materialize('pageviews_per_region', 'per_region'); SELECT upsert_kafka.wait_for('per_region')");
 is(sql("TABLE per_region ORDER BY 1"), "asia|2|1\neurope|5|3", 'and kept as a table');
+# several topics: each has its own subjects
+my @several = map { create_topic(unique_topic("registry_several_$_"), 1) } qw(a b);
+my $list = join(';', @several);
+sql(qq{CREATE FOREIGN TABLE several (region text OPTIONS (key 'true'), pv bigint, topic text OPTIONS (metadata 'topic'))
+	SERVER kafka OPTIONS (connector 'upsert-kafka', topic '$list', key_format 'avro-confluent', value_format 'avro-confluent')});
+@before = $registry->requests;
+sql("INSERT INTO several VALUES ('europe', 4, '$several[0]'), ('asia', 2, '$several[1]'), ('africa', 1, '$several[0]')");
+my %subjects = map { m{^POST /subjects/(\S+)/versions } ? ($1 => 1) : () } ($registry->requests)[ scalar(@before) .. scalar($registry->requests) - 1 ];
+is(join(' ', sort keys %subjects), join(' ', sort map { ("$_-key", "$_-value") } @several), 'subjects of each topic');
+is(sql("SELECT region, pv FROM several ORDER BY 1"), "africa|1\nasia|2\neurope|4", 'and all is read again');
+like(error_of("SELECT upsert_kafka.encode(ROW('asia', 1, NULL)::several)"), qr/HV002.*subject of a schema is not known/s, 'a dry run needs the subject');
+
 $registry->restart(refuse => 1);
 like(error_of("SELECT upsert_kafka.encode(ROW('asia', 1, 1)::pageviews_per_region)"), qr/HV000.*refuses a schema for subject.*incompatible with an earlier schema/s, 'a schema that is refused');
 

@@ -16,7 +16,7 @@ typedef struct Change
 	RowKind		kind;
 	int32		record;			/* index of its record: in the decoded array, or
 								 * counted over several of them since the batch was reset */
-	int32		partition;
+	int32		source;			/* of its record: the partition, see fdw/topic_find.h */
 	int64		offset;
 	int64		timestamp;		/* Kafka's, ms */
 	int64		event_time;		/* TimestampTz; filled in by apply, not by the decoder */

@@ -17,6 +17,7 @@
 #include "compat.h"
 #include "fdw/pending.h"
 #include "lib/stringinfo.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -29,6 +30,9 @@
 
 /* Longest value that a format may take for a delete: "null", framed, with blanks. */
 #define DELETE_MARKER_MAX	16
+
+/* How much is kept of an error's text, in bytes */
+#define ERROR_TEXT_MAX		1000
 
 typedef enum ValueUse
 {
@@ -155,8 +159,11 @@ take_unchanged(ChangeDecoder *decoder)
 		ereport(WARNING,
 				(errmsg("column \"%s\" of foreign table \"%s\" is null where the topic does not hold its value",
 						table->columns[first].name, table->name),
+				 topic_table_is_plain(table) ?
 				 errdetail("The first such message is partition %d, offset %lld: the value did not change, and the source did not send it again.",
-						   decoder->record->partition, (long long) decoder->record->offset),
+						   decoder->record->partition, (long long) decoder->record->offset) :
+				 errdetail("The first such message is topic \"%s\", partition %d, offset %lld: the value did not change, and the source did not send it again.",
+						   decoder->record->topic, decoder->record->partition, (long long) decoder->record->offset),
 				 errhint("A maintained table keeps the value that the row had.")));
 	decoder->warned = true;
 	return NULL;
@@ -196,7 +203,7 @@ append_row(ChangeDecoder *decoder, RowKind kind)
 	memset(change, 0, sizeof(*change));
 	change->kind = kind;
 	change->record = batch->nrecords;
-	change->partition = record->partition;
+	change->source = record->source;
 	change->offset = record->offset;
 	change->timestamp = record->timestamp;
 	change->values = decoder->sink.values;
@@ -458,7 +465,7 @@ decode_error_context(void *arg)
 		ERRCODE_TO_CATEGORY(code) == ERRCODE_OPERATOR_INTERVENTION)
 		return;
 	errcontext("decoding of topic \"%s\", partition %d, offset %lld",
-			   decoder->table->topic, decoder->record->partition, (long long) decoder->record->offset);
+			   decoder->record->topic, decoder->record->partition, (long long) decoder->record->offset);
 }
 
 /*
@@ -477,6 +484,17 @@ is_ignored(const ChangeDecoder *decoder, int sqlerrcode)
 		(ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_DATA_EXCEPTION && sqlerrcode != ERRCODE_INVALID_PARAMETER_VALUE);
 }
 
+/* Type input repeats a value in what it says of it, however long it is. */
+static char *
+shortened(const char *text)
+{
+	int			len = (int) strlen(text);
+
+	if (len <= ERROR_TEXT_MAX)
+		return pstrdup(text);
+	return psprintf("%.*s...", pg_mbcliplen(text, len, ERROR_TEXT_MAX), text);
+}
+
 /* In CurrentMemoryContext. */
 static void
 fill_error(ChangeDecoder *decoder, const ErrorData *edata, ChangeError *error)
@@ -486,7 +504,9 @@ fill_error(ChangeDecoder *decoder, const ErrorData *edata, ChangeError *error)
 	error->in_key = decoder->in_key;
 	error->ignored = is_ignored(decoder, edata->sqlerrcode);
 	error->column = decoder->sink.column ? pstrdup(decoder->sink.column) : NULL;
-	error->message = edata->detail ? psprintf("%s (%s)", edata->message, edata->detail) : pstrdup(edata->message);
+	error->message = shortened(edata->message);
+	if (edata->detail)
+		error->message = psprintf("%s (%s)", error->message, shortened(edata->detail));
 	error->hint = edata->hint ? pstrdup(edata->hint) : NULL;
 	error->key_known = decoder->key_known;
 }
@@ -574,9 +594,9 @@ change_error_raise(const TopicTable *table, const KafkaRecord *record, const Cha
 			 errmsg_internal("%s", error_subject(table, error)),
 			 record_is_pending(record) ?
 			 errdetail("Topic \"%s\", a message of this transaction that is not sent yet: %s%s",
-					   table->topic, error->message, full_stop(error->message)) :
+					   record->topic, error->message, full_stop(error->message)) :
 			 errdetail("Topic \"%s\", partition %d, offset %lld: %s%s",
-					   table->topic, record->partition, (long long) record->offset,
+					   record->topic, record->partition, (long long) record->offset,
 					   error->message, full_stop(error->message)),
 			 hint.len > 0 ? errhint("%s", hint.data) : 0));
 }
@@ -585,7 +605,7 @@ char *
 change_error_text(const TopicTable *table, const KafkaRecord *record, const ChangeError *error)
 {
 	return psprintf(_("%s: topic \"%s\", partition %d, offset %lld: %s"),
-					error_subject(table, error), table->topic, record->partition,
+					error_subject(table, error), record->topic, record->partition,
 					(long long) record->offset, error->message);
 }
 

@@ -34,7 +34,7 @@ create_encoder(const TopicTable *table, const FormatRoutine *format, List *optio
 	spec.columns = columns;
 	spec.options = options;
 	spec.is_key = is_key;
-	spec.topic = table->topic;
+	spec.topic = topic_table_is_plain(table) ? table->topic : NULL;
 	spec.time_zone = table->time_zone;
 	if (format->registry)
 		spec.registry = registry_access_get(table->serverid, table->userid);

@@ -24,7 +24,16 @@ struct MetadataReader
 {
 	MetadataKind kind;
 	Oid			type;
-	Datum		topic;			/* META_TOPIC */
+	/* META_TOPIC: every topic met so far, in the reader's context */
+	MemoryContext context;
+	int			ntopics;
+	int			last_topic;
+	struct TopicText
+	{
+		const char *name;
+		Datum		text;
+	}		   *topics;
+
 	Datum		row_kinds[ROW_UPDATE_AFTER + 1];	/* META_ROW_KIND */
 	Datum		timestamp_types[3]; /* by KafkaTimestampType */
 	pg_tz	   *time_zone;		/* META_TIMESTAMP into timestamp */
@@ -82,12 +91,10 @@ metadata_reader_create(const TopicTable *table, const TopicColumn *column)
 	MetadataReader *reader = palloc0(sizeof(MetadataReader));
 
 	reader->kind = column->metadata;
+	reader->context = CurrentMemoryContext;
 	reader->type = column->type;
 	switch (column->metadata)
 	{
-		case META_TOPIC:
-			reader->topic = CStringGetTextDatum(table->topic);
-			break;
 		case META_ROW_KIND:
 			for (int kind = 0; kind < lengthof(reader->row_kinds); kind++)
 				reader->row_kinds[kind] = CStringGetTextDatum(row_kind_text((RowKind) kind));
@@ -280,6 +287,34 @@ read_headers(MetadataReader *reader, const KafkaRecord *record)
 	return reader->type == JSONBOID ? headers_to_jsonb(headers, n) : headers_to_array(reader, headers, n);
 }
 
+/* One text per topic: rows refer to it. */
+static Datum
+topic_text(MetadataReader *reader, const char *topic)
+{
+	MemoryContext old;
+
+	for (int i = 0; i < reader->ntopics; i++)
+	{
+		int			at = (reader->last_topic + i) % reader->ntopics;
+
+		if (strcmp(reader->topics[at].name, topic) == 0)
+		{
+			reader->last_topic = at;
+			return reader->topics[at].text;
+		}
+	}
+	old = MemoryContextSwitchTo(reader->context);
+	if (reader->topics == NULL)
+		reader->topics = palloc(sizeof(struct TopicText));
+	else
+		reader->topics = repalloc(reader->topics, sizeof(struct TopicText) * (reader->ntopics + 1));
+	reader->topics[reader->ntopics].name = pstrdup(topic);
+	reader->topics[reader->ntopics].text = CStringGetTextDatum(topic);
+	MemoryContextSwitchTo(old);
+	reader->last_topic = reader->ntopics++;
+	return reader->topics[reader->last_topic].text;
+}
+
 Datum
 metadata_read(MetadataReader *reader, const KafkaRecord *record, bool *isnull)
 {
@@ -289,15 +324,12 @@ metadata_read(MetadataReader *reader, const KafkaRecord *record, bool *isnull)
 	switch (reader->kind)
 	{
 		case META_TOPIC:
-			return reader->topic;
+			return topic_text(reader, record->topic);
 		case META_PARTITION:
-			{
-				int32		partition = record_home_partition(record);
-
-				if (partition < 0)
-					break;
-				return reader->type == INT8OID ? Int64GetDatum(partition) : Int32GetDatum(partition);
-			}
+			/* a message that is not sent yet may not have one */
+			if (record->partition < 0)
+				break;
+			return reader->type == INT8OID ? Int64GetDatum(record->partition) : Int32GetDatum(record->partition);
 		case META_OFFSET:
 			if (pending)
 				break;

@@ -21,10 +21,10 @@
 #define DECODE_MESSAGES	1000
 #define DECODE_BYTES	(1024 * 1024)
 
-/* The last message of the current key in one partition. */
+/* The last message of the current key in one source. */
 typedef struct Origin
 {
-	int32		partition;
+	int32		source;
 	int64		timestamp;
 	MinimalTuple row;			/* NULL: a delete */
 } Origin;
@@ -42,12 +42,12 @@ struct Normalizer
 	MemoryContext scratch;
 	ChangeBatch *batch;
 
-	/* messages by (key, time, partition, offset) */
+	/* messages by (key, time, source, offset) */
 	RecordSortLayout *layout;
 	RecordSort *messages;
 	TupleTableSlot *message_slot;
-	int			npartitions;
-	int64	   *times;			/* per partition: greatest timestamp so far */
+	int			nsources;
+	int64	   *times;			/* per source: greatest timestamp so far */
 	Datum	   *key;			/* key columns and time of the message at hand */
 	StoredRecord *buffer;
 	Size		buffer_size;
@@ -61,7 +61,7 @@ struct Normalizer
 	int			max_origins;
 	Origin	   *origins;
 
-	/* changes by (time, partition, offset, sequence) */
+	/* changes by (time, source, offset, sequence) */
 	TupleDesc	desc;			/* of a row */
 	TupleDesc	out_desc;
 	Tuplesortstate *changes;
@@ -112,7 +112,7 @@ normalizer_create(const TopicTable *table, TupleDesc desc,
 	for (int i = 1; i <= natts; i++)
 		TupleDescCopyEntry(normalizer->out_desc, i, normalizer->desc, i);
 	TupleDescInitEntry(normalizer->out_desc, natts + 1, "time", INT8OID, -1, 0);
-	TupleDescInitEntry(normalizer->out_desc, natts + 2, "partition", INT4OID, -1, 0);
+	TupleDescInitEntry(normalizer->out_desc, natts + 2, "source", INT4OID, -1, 0);
 	TupleDescInitEntry(normalizer->out_desc, natts + 3, "offset", INT8OID, -1, 0);
 	TupleDescInitEntry(normalizer->out_desc, natts + 4, "sequence", INT4OID, -1, 0);
 	normalizer->out_slot = MakeSingleTupleTableSlot(normalizer->out_desc, &TTSOpsVirtual);
@@ -122,9 +122,9 @@ normalizer_create(const TopicTable *table, TupleDesc desc,
 }
 
 /*
- * When a message takes effect.  "The partition whose next message has the smallest
- * (timestamp, partition) goes first" is the same as sorting by the greatest
- * timestamp so far of each partition: this keeps every partition's own order.
+ * When a message takes effect.  "The source whose next message has the smallest
+ * (timestamp, source) goes first" is the same as sorting by the greatest timestamp so
+ * far of each source: this keeps every partition's own order.
  */
 static int64
 effect_time(Normalizer *normalizer, const KafkaRecord *record)
@@ -133,18 +133,18 @@ effect_time(Normalizer *normalizer, const KafkaRecord *record)
 
 	if (record_is_pending(record))
 		return PG_INT64_MAX;
-	if (record->partition >= normalizer->npartitions)
+	if (record->source >= normalizer->nsources)
 	{
-		int			n = Max(record->partition + 1, normalizer->npartitions * 2);
+		int			n = Max(record->source + 1, normalizer->nsources * 2);
 		Size		size = sizeof(int64) * n;
 
 		normalizer->times = normalizer->times ? repalloc(normalizer->times, size)
 			: MemoryContextAlloc(normalizer->cxt, size);
-		for (int i = normalizer->npartitions; i < n; i++)
+		for (int i = normalizer->nsources; i < n; i++)
 			normalizer->times[i] = PG_INT64_MIN;
-		normalizer->npartitions = n;
+		normalizer->nsources = n;
 	}
-	time = &normalizer->times[record->partition];
+	time = &normalizer->times[record->source];
 	*time = Max(*time, record->timestamp);
 	return *time;
 }
@@ -171,7 +171,7 @@ add_message(Normalizer *normalizer, const KafkaRecord *record, const Datum *valu
 		normalizer->buffer_size = size.total;
 	}
 	stored_record_fill(normalizer->buffer, record, &size);
-	record_sort_put(normalizer->messages, normalizer->key, record->partition, record->offset,
+	record_sort_put(normalizer->messages, normalizer->key, record->source, record->offset,
 					normalizer->buffer);
 }
 
@@ -233,7 +233,7 @@ emit(Normalizer *normalizer, RowKind kind, const Datum *values, const bool *isnu
 		}
 	}
 	slot->tts_values[natts] = Int64GetDatum(time);
-	slot->tts_values[natts + 1] = Int32GetDatum(cause->partition);
+	slot->tts_values[natts + 1] = Int32GetDatum(cause->source);
 	slot->tts_values[natts + 2] = Int64GetDatum(cause->offset);
 	slot->tts_values[natts + 3] = Int32GetDatum(sequence);
 	memset(&slot->tts_isnull[natts], false, 4 * sizeof(bool));
@@ -304,22 +304,22 @@ winner(Normalizer *normalizer)
 		Origin	   *origin = &normalizer->origins[i];
 
 		/* own writes that are not sent yet are the last word */
-		if (origin->partition == PENDING_PARTITION)
+		if (origin->source == PENDING_SOURCE)
 			return origin;
 		if (best == NULL || origin->timestamp > best->timestamp ||
-			(origin->timestamp == best->timestamp && origin->partition > best->partition))
+			(origin->timestamp == best->timestamp && origin->source > best->source))
 			best = origin;
 	}
 	return best;
 }
 
 static Origin *
-origin_of(Normalizer *normalizer, int32 partition)
+origin_of(Normalizer *normalizer, int32 source)
 {
 	Origin	   *origin;
 
 	for (int i = 0; i < normalizer->norigins; i++)
-		if (normalizer->origins[i].partition == partition)
+		if (normalizer->origins[i].source == source)
 			return &normalizer->origins[i];
 	if (normalizer->norigins == normalizer->max_origins)
 	{
@@ -332,7 +332,7 @@ origin_of(Normalizer *normalizer, int32 partition)
 		normalizer->max_origins = max;
 	}
 	origin = &normalizer->origins[normalizer->norigins++];
-	origin->partition = partition;
+	origin->source = source;
 	origin->row = NULL;
 	return origin;
 }
@@ -353,7 +353,7 @@ take_effect(Normalizer *normalizer, const Change *change, int64 time)
 
 	before = winner(normalizer);
 	old_row = before ? before->row : NULL;
-	origin = origin_of(normalizer, change->partition);
+	origin = origin_of(normalizer, change->source);
 	replaced = origin->row;
 	origin->timestamp = change->timestamp;
 	origin->row = NULL;
@@ -428,7 +428,7 @@ take_messages(Normalizer *normalizer, KafkaRecord *records, int64 *times)
 
 		CHECK_FOR_INTERRUPTS();
 		memcpy(copy, stored, size);
-		stored_record_get(copy, normalizer->table->topic, &records[n]);
+		stored_record_get(copy, &records[n]);
 		times[n++] = DatumGetInt64(slot->tts_values[normalizer->table->nkeys]);
 		bytes += size;
 	}

@@ -7,7 +7,7 @@
  * delete of a key that is not there.  -U and -D carry the whole old row, with
  * the metadata of the message that wrote it.
  *
- * Partitions are merged by (timestamp, partition), each one's own order kept.  After
+ * Sources (partitions) are merged by (timestamp, source), each one's own order kept.  After
  * each message the current row of its key is that of the winner of reduce.h's
  * rule among the messages so far; when it changes, rows come out.
  */

@@ -18,6 +18,8 @@ typedef struct StoredHead
 {
 	int64		offset;
 	int64		timestamp;
+	const char *topic;			/* copies never leave the process */
+	int32		source;
 	int32		partition;
 	int32		leader_epoch;
 	int32		timestamp_type;
@@ -72,6 +74,8 @@ stored_record_fill(StoredRecord *stored, const KafkaRecord *record, const Stored
 
 	head.offset = record->offset;
 	head.timestamp = record->timestamp;
+	head.topic = record->topic;
+	head.source = record->source;
 	head.partition = record->partition;
 	head.leader_epoch = record->leader_epoch;
 	head.timestamp_type = record->timestamp_type;
@@ -100,7 +104,7 @@ stored_record_fill(StoredRecord *stored, const KafkaRecord *record, const Stored
 }
 
 void
-stored_record_get(const StoredRecord *stored, const char *topic, KafkaRecord *record)
+stored_record_get(const StoredRecord *stored, KafkaRecord *record)
 {
 	/* sorting may have shortened the varlena header */
 	const char *p = VARDATA_ANY(stored);
@@ -110,7 +114,8 @@ stored_record_get(const StoredRecord *stored, const char *topic, KafkaRecord *re
 	p += sizeof(head);
 
 	memset(record, 0, sizeof(KafkaRecord));
-	record->topic = topic;
+	record->topic = head.topic;
+	record->source = head.source;
 	record->partition = head.partition;
 	record->offset = head.offset;
 	record->timestamp = head.timestamp;
@@ -168,7 +173,7 @@ record_sort_layout(const TopicTable *table, bool time)
 	}
 	if (time)
 		TupleDescInitEntry(layout->desc, n, "time", INT8OID, -1, 0);
-	TupleDescInitEntry(layout->desc, n + 1, "partition", INT4OID, -1, 0);
+	TupleDescInitEntry(layout->desc, n + 1, "source", INT4OID, -1, 0);
 	TupleDescInitEntry(layout->desc, n + 2, "offset", INT8OID, -1, 0);
 	TupleDescInitEntry(layout->desc, n + 3, "record", BYTEAOID, -1, 0);
 	for (int i = 0; i < n; i++)
@@ -212,7 +217,7 @@ record_sort_begin(const RecordSortLayout *layout, int work_kb, bool rewindable)
 }
 
 void
-record_sort_put(RecordSort *sort, const Datum *keys, int32 partition, int64 offset,
+record_sort_put(RecordSort *sort, const Datum *keys, int32 source, int64 offset,
 				const StoredRecord *stored)
 {
 	TupleTableSlot *slot = sort->put_slot;
@@ -221,7 +226,7 @@ record_sort_put(RecordSort *sort, const Datum *keys, int32 partition, int64 offs
 	ExecClearTuple(slot);
 	for (int i = 0; i < layout->nkeys; i++)
 		slot->tts_values[i] = keys[i];
-	slot->tts_values[RECORD_SORT_PARTITION(layout)] = Int32GetDatum(partition);
+	slot->tts_values[RECORD_SORT_SOURCE(layout)] = Int32GetDatum(source);
 	slot->tts_values[RECORD_SORT_OFFSET(layout)] = Int64GetDatum(offset);
 	slot->tts_values[RECORD_SORT_RECORD(layout)] = PointerGetDatum(stored);
 	memset(slot->tts_isnull, false, sizeof(bool) * (layout->nkeys + 3));

@@ -1,7 +1,7 @@
 /*
  * record_sort.h
  *	  Records that outlive the consumer's memory: a flat copy of one record, and
- *	  an external sort of such copies by (key columns [, time], partition, offset).
+ *	  an external sort of such copies by (key columns [, time], source, offset).
  */
 #ifndef UK_RECORD_SORT_H
 #define UK_RECORD_SORT_H
@@ -30,12 +30,13 @@ extern void stored_record_size(const KafkaRecord *record, bool headers, StoredSi
 extern void stored_record_fill(StoredRecord *stored, const KafkaRecord *record, const StoredSize *size);
 
 /*
- * The record again; key, value and headers point into 'stored'.  The array of headers is
- * palloc'd in CurrentMemoryContext, and only when there are any.
+ * The record again; key, value and headers point into 'stored', the topic is the one
+ * that was put in and must still be there.  The array of headers is palloc'd in
+ * CurrentMemoryContext, and only when there are any.
  */
-extern void stored_record_get(const StoredRecord *stored, const char *topic, KafkaRecord *record);
+extern void stored_record_get(const StoredRecord *stored, KafkaRecord *record);
 
-/* Columns of a sort: those that come first, then partition, offset, the record. */
+/* Columns of a sort: those that come first, then source, offset, the record. */
 typedef struct RecordSortLayout
 {
 	TupleDesc	desc;
@@ -44,7 +45,7 @@ typedef struct RecordSortLayout
 } RecordSortLayout;
 
 /* Slot columns, as indexes */
-#define RECORD_SORT_PARTITION(layout)	((layout)->nkeys)
+#define RECORD_SORT_SOURCE(layout)		((layout)->nkeys)
 #define RECORD_SORT_OFFSET(layout)		((layout)->nkeys + 1)
 #define RECORD_SORT_RECORD(layout)		((layout)->nkeys + 2)
 
@@ -65,7 +66,7 @@ typedef struct RecordSort
 
 /* In CurrentMemoryContext; work_kb bounds its memory, the rest goes to disk. */
 extern RecordSort *record_sort_begin(const RecordSortLayout *layout, int work_kb, bool rewindable);
-extern void record_sort_put(RecordSort *sort, const Datum *keys, int32 partition, int64 offset,
+extern void record_sort_put(RecordSort *sort, const Datum *keys, int32 source, int64 offset,
 							const StoredRecord *stored);
 extern void record_sort_perform(RecordSort *sort);
 

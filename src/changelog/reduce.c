@@ -18,11 +18,11 @@
 /* Bytes of winners handed out at once */
 #define OUTPUT_BYTES	(1024 * 1024)
 
-/* The last record of one key in one partition. */
+/* The last record of one key in one source. */
 typedef struct KeptRecord
 {
-	struct KeptRecord *next;	/* same key, another partition */
-	int32		partition;
+	struct KeptRecord *next;	/* same key, another source */
+	int32		source;
 	bool		tombstone;
 	int64		offset;
 	int64		timestamp;
@@ -63,7 +63,7 @@ struct Reducer
 	bool		headers;
 	bool		rewindable;
 	bool		single;			/* one key column, passed by value */
-	bool		one_partition;	/* see reducer_set_single() */
+	bool		one_source;	/* see reducer_set_single() */
 	MemoryContext cxt;
 	MemoryContext table_cxt;	/* the hash table and its records */
 	MemoryContext output;		/* winners of the last reducer_next() */
@@ -199,7 +199,7 @@ kept_table_dump(Reducer *reducer, bool again)
 		CHECK_FOR_INTERRUPTS();
 		for (KeptRecord *record = kept->first; record; record = record->next)
 		{
-			record_sort_put(reducer->sort, kept_key(reducer, kept), record->partition,
+			record_sort_put(reducer->sort, kept_key(reducer, kept), record->source,
 							record->offset, KEPT_STORED(record));
 			reducer->stats.spilled++;
 		}
@@ -226,7 +226,7 @@ keep_in_table(Reducer *reducer, const KafkaRecord *record, bool tombstone, const
 		kept->key = kept_key_copy(reducer);
 	}
 	for (link = &kept->first; *link != NULL; link = &(*link)->next)
-		if ((*link)->partition == record->partition)
+		if ((*link)->source == record->source)
 			break;
 	last = *link;
 	if (last == NULL || last->capacity < size->total)
@@ -242,7 +242,7 @@ keep_in_table(Reducer *reducer, const KafkaRecord *record, bool tombstone, const
 		last->next = next;
 		*link = last;
 	}
-	last->partition = record->partition;
+	last->source = record->source;
 	last->offset = record->offset;
 	last->timestamp = record->timestamp;
 	last->tombstone = tombstone;
@@ -276,14 +276,14 @@ keep(Reducer *reducer, const KafkaRecord *record, const Change *change)
 		reducer->buffer_size = size.total;
 	}
 	stored_record_fill(reducer->buffer, record, &size);
-	record_sort_put(reducer->sort, reducer->key, record->partition, record->offset, reducer->buffer);
+	record_sort_put(reducer->sort, reducer->key, record->source, record->offset, reducer->buffer);
 	reducer->stats.spilled++;
 }
 
 void
 reducer_set_single(Reducer *reducer, bool single)
 {
-	reducer->one_partition = single;
+	reducer->one_source = single;
 }
 
 /* Nothing that came so far counts any more. */
@@ -292,7 +292,7 @@ forget_all(Reducer *reducer, const KafkaRecord *record)
 {
 	ChangeError error;
 
-	if (!reducer->one_partition)
+	if (!reducer->one_source)
 	{
 		change_error_truncate(&error);
 		if (reducer->table->on_error != ON_ERROR_SKIP)
@@ -374,13 +374,13 @@ reducer_finish(Reducer *reducer)
 
 /* The one comparator of decision 5; own writes that are not sent yet are the last word. */
 static inline bool
-later(int64 timestamp_a, int32 partition_a, int64 timestamp_b, int32 partition_b)
+later(int64 timestamp_a, int32 source_a, int64 timestamp_b, int32 source_b)
 {
-	if ((partition_a == PENDING_PARTITION) != (partition_b == PENDING_PARTITION))
-		return partition_a == PENDING_PARTITION;
+	if ((source_a == PENDING_SOURCE) != (source_b == PENDING_SOURCE))
+		return source_a == PENDING_SOURCE;
 	if (timestamp_a != timestamp_b)
 		return timestamp_a > timestamp_b;
-	return partition_a > partition_b;
+	return source_a > source_b;
 }
 
 static int
@@ -401,11 +401,11 @@ next_from_table(Reducer *reducer, KafkaRecord *records, int max)
 		}
 		winner = kept->first;
 		for (KeptRecord *record = winner->next; record; record = record->next)
-			if (later(record->timestamp, record->partition, winner->timestamp, winner->partition))
+			if (later(record->timestamp, record->source, winner->timestamp, winner->source))
 				winner = record;
 		if (winner->tombstone)
 			continue;
-		stored_record_get(KEPT_STORED(winner), reducer->table->topic, &records[n++]);
+		stored_record_get(KEPT_STORED(winner), &records[n++]);
 		bytes += VARSIZE(KEPT_STORED(winner));
 	}
 	return n;
@@ -418,13 +418,13 @@ same_key(const Reducer *reducer, const TupleTableSlot *a, const TupleTableSlot *
 }
 
 /*
- * The sorted stream: a record is its partition's last for the key when the next
- * one has another partition or key.
+ * The sorted stream: a record is its source's last for the key when the next
+ * one has another source or key.
  */
 static int
 next_from_sort(Reducer *reducer, KafkaRecord *records, int max)
 {
-	int			partition_column = RECORD_SORT_PARTITION(reducer->layout);
+	int			source_column = RECORD_SORT_SOURCE(reducer->layout);
 	int			record_column = RECORD_SORT_RECORD(reducer->layout);
 	Size		bytes = 0;
 	int			n = 0;
@@ -443,21 +443,21 @@ next_from_sort(Reducer *reducer, KafkaRecord *records, int max)
 		CHECK_FOR_INTERRUPTS();
 		if (reducer->have_previous &&
 			(key_ends ||
-			 DatumGetInt32(previous->tts_values[partition_column]) !=
-			 DatumGetInt32(current->tts_values[partition_column])))
+			 DatumGetInt32(previous->tts_values[source_column]) !=
+			 DatumGetInt32(current->tts_values[source_column])))
 		{
 			const StoredRecord *stored = (const StoredRecord *)
 				DatumGetPointer(previous->tts_values[record_column]);
 			KafkaRecord candidate;
 
-			stored_record_get(stored, reducer->table->topic, &candidate);
+			stored_record_get(stored, &candidate);
 			if (!have_winner ||
-				later(candidate.timestamp, candidate.partition, winner.timestamp, winner.partition))
+				later(candidate.timestamp, candidate.source, winner.timestamp, winner.source))
 			{
 				StoredRecord *copy = palloc(VARSIZE_ANY(stored));
 
 				memcpy(copy, stored, VARSIZE_ANY(stored));
-				stored_record_get(copy, reducer->table->topic, &winner);
+				stored_record_get(copy, &winner);
 				winner_size = VARSIZE_ANY(stored);
 				have_winner = true;
 			}

@@ -3,10 +3,10 @@
  *	  The last message of each key: a topic's current state (DESIGN.md,
  *	  decision 5).
  *
- * Records go in partition by partition in offset order, partitions mixed in any
- * way; what comes out does not depend on the mixing.  Among each partition's
- * last record for a key, deletes included, the one with the greatest
- * (timestamp, partition) wins; keys whose winner is a delete don't come out.
+ * Records go in source by source in offset order, sources mixed in any way (a
+ * source is a partition of one of the topics); what comes out does not depend on the
+ * mixing.  Among each source's last record for a key, deletes included, the one with
+ * the greatest (timestamp, source) wins; keys whose winner is a delete don't come out.
  */
 #ifndef UK_REDUCE_H
 #define UK_REDUCE_H
@@ -35,12 +35,12 @@ extern Reducer *reducer_create(const TopicTable *table, ChangeDecoder *decoder, 
 							   bool headers, bool rewindable);
 
 /*
- * The topic has one partition, whose order is that of all messages: without it a
+ * There is one source, whose order is that of all messages: without it a
  * ROW_TRUNCATE is an error of its message, since nothing says what was before it elsewhere.
  */
 extern void reducer_set_single(Reducer *reducer, bool single);
 
-/* Copies what it needs.  Bounded by hash memory and work_mem, the rest is on disk. */
+/* Copies what it needs, but not the topics' names.  Bounded by hash memory and work_mem, the rest is on disk. */
 extern void reducer_add(Reducer *reducer, const KafkaRecord *records, int n);
 extern void reducer_finish(Reducer *reducer);
 

@@ -45,6 +45,7 @@ sample_topic(KafkaConsumer *consumer, const char *topic, int wanted, TopicSample
 	{
 		ranges[i].topic = topic;
 		ranges[i].partition = i;
+		ranges[i].source = i;
 	}
 	kafka_query_offsets(consumer, npartitions, ranges, low, end);
 	for (int i = 0; i < npartitions; i++)

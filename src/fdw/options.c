@@ -16,6 +16,7 @@
 #include "catalog/pg_foreign_table.h"
 #include "commands/defrem.h"
 #include "fdw/option_list.h"
+#include "fdw/topic_find.h"
 #include "format/lenient.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
@@ -49,10 +50,12 @@ typedef enum OptionKeyword
 	OPT_SCAN_STARTUP_MODE,
 	OPT_SCAN_STARTUP_SPECIFIC_OFFSETS,
 	OPT_SCAN_STARTUP_TIMESTAMP_MILLIS,
+	OPT_SCAN_TOPIC_PARTITION_DISCOVERY_INTERVAL,
 	OPT_SINK_BUFFER_FLUSH_INTERVAL,
 	OPT_SINK_BUFFER_FLUSH_MAX_ROWS,
 	OPT_TIME_ZONE,
 	OPT_TOPIC,
+	OPT_TOPIC_PATTERN,
 	OPT_TRUNCATABLE,
 	OPT_UPDATABLE,
 	OPT_VALUE_FIELDS_INCLUDE,
@@ -91,12 +94,14 @@ static const OptionDef option_defs[] = {
 	{"scan_startup_mode", ForeignTableRelationId, OPT_SCAN_STARTUP_MODE},
 	{"scan_startup_specific_offsets", ForeignTableRelationId, OPT_SCAN_STARTUP_SPECIFIC_OFFSETS},
 	{"scan_startup_timestamp_millis", ForeignTableRelationId, OPT_SCAN_STARTUP_TIMESTAMP_MILLIS},
+	{"scan_topic_partition_discovery_interval", ForeignTableRelationId, OPT_SCAN_TOPIC_PARTITION_DISCOVERY_INTERVAL},
 	{"sink_buffer_flush_interval", ForeignTableRelationId, OPT_SINK_BUFFER_FLUSH_INTERVAL},
 	{"sink_buffer_flush_max_rows", ForeignTableRelationId, OPT_SINK_BUFFER_FLUSH_MAX_ROWS},
 	{"sink_delivery_guarantee", ForeignTableRelationId, OPT_DELIVERY_GUARANTEE},
 	{"sink_partitioner", ForeignTableRelationId, OPT_PARTITIONER},
 	{"time_zone", ForeignTableRelationId, OPT_TIME_ZONE},
 	{"topic", ForeignTableRelationId, OPT_TOPIC},
+	{"topic_pattern", ForeignTableRelationId, OPT_TOPIC_PATTERN},
 	{"truncatable", ForeignTableRelationId, OPT_TRUNCATABLE},
 	{"updatable", ForeignTableRelationId, OPT_UPDATABLE},
 	{"value_fields_include", ForeignTableRelationId, OPT_VALUE_FIELDS_INCLUDE},
@@ -420,16 +425,51 @@ parse_offsets_option(const char *name, const char *value, int *n)
 	}
 }
 
-static const char *
-parse_topic_option(const char *name, const char *value)
+static void
+check_topic_name(const char *name, const char *value, const char *topic)
 {
-	if (strchr(value, ';') || strchr(value, ','))
-		option_bad_value(name, value, _("A foreign table reads one topic; make one table per topic and combine them by UNION ALL or as partitions."));
-	if (value[0] == '\0' || strlen(value) > TOPIC_NAME_MAX ||
-		strcmp(value, ".") == 0 || strcmp(value, "..") == 0 ||
-		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(value))
+	if (strchr(topic, ','))
+		option_bad_value(name, value, _("Topics of a list are separated by semicolons."));
+	if (topic[0] == '\0' && value[0] != '\0')
+		option_bad_value(name, value, _("A name between two semicolons is missing."));
+	if (topic[0] == '\0' || strlen(topic) > TOPIC_NAME_MAX ||
+		strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0 ||
+		strspn(topic, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(topic))
 		option_bad_value(name, value, _("A topic's name has 1 to 249 of the characters a-z, A-Z, 0-9, \".\", \"_\" and \"-\"."));
-	return value;
+}
+
+/* One name, or a list of them, as in Flink: blanks around a name don't count. */
+static void
+parse_topic_option(const char *name, const char *value, TopicTable *table)
+{
+	const char *p = value;
+	int			max = 1;
+
+	for (const char *c = value; *c; c++)
+		max += *c == ';';
+	table->topic = value;
+	table->topics = palloc(sizeof(char *) * max);
+	for (;;)
+	{
+		const char *end = p + strcspn(p, ";");
+		Size		len;
+		char	   *topic;
+
+		if (max > 1)
+			p += strspn(p, " ");
+		len = Max(end - p, 0);
+		while (max > 1 && len > 0 && p[len - 1] == ' ')
+			len--;
+		topic = pnstrdup(p, len);
+		check_topic_name(name, value, topic);
+		for (int i = 0; i < table->ntopics; i++)
+			if (strcmp(table->topics[i], topic) == 0)
+				option_bad_value(name, value, psprintf(_("Topic \"%s\" is named twice."), topic));
+		table->topics[table->ntopics++] = topic;
+		if (*end == '\0')
+			break;
+		p = end + 1;
+	}
 }
 
 /* 0: no reduction */
@@ -444,6 +484,18 @@ parse_window_option(const char *name, const char *value, int unit)
 						 _("The value is a time such as \"1s\" or \"200ms\"; without a unit it is in milliseconds.") :
 						 _("The value is a number of rows."));
 	return result;
+}
+
+/* As in Flink nothing is looked for with 0 or less. */
+static int
+parse_discovery_option(const char *name, const char *value)
+{
+	int			result;
+	const char *hint = NULL;
+
+	if (!parse_int(value, &result, GUC_UNIT_MS, &hint))
+		option_bad_value(name, value, _("The value is a time such as \"5min\" or \"30s\"; without a unit it is in milliseconds."));
+	return result > 0 ? result : -1;
 }
 
 static const char *
@@ -679,6 +731,9 @@ table_options_parse(List *options, TopicTable *table)
 			case OPT_SCAN_STARTUP_TIMESTAMP_MILLIS:
 				table->startup_timestamp = parse_millis_option(name, value);
 				break;
+			case OPT_SCAN_TOPIC_PARTITION_DISCOVERY_INTERVAL:
+				table->discovery_ms = parse_discovery_option(name, value);
+				break;
 			case OPT_SINK_BUFFER_FLUSH_INTERVAL:
 				table->window_ms = parse_window_option(name, value, GUC_UNIT_MS);
 				break;
@@ -689,7 +744,11 @@ table_options_parse(List *options, TopicTable *table)
 				table->time_zone = parse_time_zone_option(name, value);
 				break;
 			case OPT_TOPIC:
-				table->topic = parse_topic_option(name, value);
+				parse_topic_option(name, value, table);
+				break;
+			case OPT_TOPIC_PATTERN:
+				topic_pattern_check(name, value);
+				table->topic_pattern = value;
 				break;
 			case OPT_TRUNCATABLE:
 				table->truncatable = option_parse_bool(name, value);
@@ -711,8 +770,12 @@ table_options_parse(List *options, TopicTable *table)
 	/* What is required. */
 	if (!given[OPT_CONNECTOR])
 		require_option("connector", _("\"upsert-kafka\" reads the topic as a changelog by key, \"kafka\" shows every message as a row."));
+	if (table->topic != NULL && table->topic_pattern != NULL)
+		stray_option("topic_pattern", _("It takes the place of \"topic\": use one of the two."));
+	if (table->topic == NULL && table->topic_pattern == NULL)
+		require_option("topic", _("It names the topic, or several: \"a;b\". Option \"topic_pattern\" takes all topics whose names match."));
 	if (table->topic == NULL)
-		require_option("topic", NULL);
+		table->topic = table->topic_pattern;
 	if (table->value_format == NULL)
 		require_option("value_format", NULL);
 	if (table->upsert && table->key_format == NULL)
@@ -767,6 +830,11 @@ table_options_parse(List *options, TopicTable *table)
 						"scan_bounded_mode", "timestamp", "scan_bounded_timestamp_millis");
 	check_mode_argument(table->bounded_mode == BOUNDED_SPECIFIC, given[OPT_SCAN_BOUNDED_SPECIFIC_OFFSETS],
 						"scan_bounded_mode", "specific-offsets", "scan_bounded_specific_offsets");
+	/* Flink's rule, too: an offset says something about one topic */
+	if (!topic_table_is_plain(table) && table->startup_mode == STARTUP_SPECIFIC)
+		stray_option("scan_startup_specific_offsets", _("Offsets can be given for one topic only."));
+	if (!topic_table_is_plain(table) && table->bounded_mode == BOUNDED_SPECIFIC)
+		stray_option("scan_bounded_specific_offsets", _("Offsets can be given for one topic only."));
 	if (table->key_format == NULL && given[OPT_KEY_FIELDS])
 		stray_option("key_fields", _("It needs key_format."));
 	if (table->key_format == NULL && given[OPT_KEY_FIELDS_PREFIX])

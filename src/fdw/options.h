@@ -92,7 +92,12 @@ typedef struct TopicTable
 
 	bool		upsert;			/* connector upsert-kafka; else kafka (append) */
 	bool		changelog;		/* changelog 'true' */
-	const char *topic;
+	const char *topic;			/* as given: a name, a list "a;b", or the pattern */
+	int			ntopics;		/* 0: there is a pattern */
+	const char **topics;
+	const char *topic_pattern;	/* NULL: there is a list */
+	int			discovery_ms;	/* between looks for new topics and partitions; 0: whenever
+								 * a worker looks at the topics, -1: never */
 
 	const FormatRoutine *key_format;	/* NULL: no key columns */
 	List	   *key_options;	/* DefElems, prefix stripped */
@@ -144,6 +149,16 @@ topic_table_skips(const TopicTable *table)
 {
 	return table->on_error == ON_ERROR_SKIP || table->ignores_errors;
 }
+
+/* Does it read one topic, which it names?  Then sources are that topic's partitions. */
+static inline bool
+topic_table_is_plain(const TopicTable *table)
+{
+	return table->ntopics == 1;
+}
+
+/* topic_find.c: is this topic in the list, or does it match the pattern? */
+extern bool topic_table_reads(const TopicTable *table, const char *topic);
 
 /* Do values say of their rows what became of them, inserts, updates or deletes? */
 static inline bool

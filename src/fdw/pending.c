@@ -39,18 +39,37 @@ typedef struct Pending
 
 static Pending *pending;
 
-/* What stands in front of a record's bytes; copied in and out, so never aligned. */
-typedef struct PendingHead
+/*
+ * What stands in front of a record's bytes; copied in and out, so never aligned.  The
+ * log has only 'base' where the rest is as in 'plain', as it is for most: a
+ * statement of many rows is a matter of how much goes to the disk and back.
+ */
+typedef struct PendingBase
+{
+	uint32		target;			/* with HEAD_MORE: the rest follows */
+	int32		key_len;		/* -1: null */
+	int32		value_len;		/* -1: null */
+} PendingBase;
+
+typedef struct PendingMore
 {
 	int64		timestamp;
 	int64		queued_at;
-	int32		target;
 	int32		partition;
-	int32		key_len;		/* -1: null */
-	int32		value_len;		/* -1: null */
 	int32		headers_len;
 	int32		nheaders;
+	int32		unused;			/* padding that is not written undefined */
+} PendingMore;
+
+typedef struct PendingHead
+{
+	PendingBase base;
+	PendingMore more;
 } PendingHead;
+
+#define HEAD_MORE	0x80000000
+
+static const PendingMore plain = {.timestamp = -1, .partition = -1};
 
 struct PendingBatch
 {
@@ -66,10 +85,10 @@ struct PendingReader
 {
 	MemoryContext cxt;
 	MemoryContext batch_cxt;
-	Oid			serverid;
-	const char *topic;
 	int64		position;
 	int64		end;
+	int			ntargets;
+	const char **topics;		/* by target: NULL, it is not of the table's */
 };
 
 static void
@@ -85,26 +104,26 @@ pending_create(void)
 }
 
 static bool
-target_fits(const PendingTarget *target, const TopicTable *table, Oid userid)
+target_fits(const PendingTarget *target, const TopicTable *table, const char *topic, Oid userid)
 {
 	return target->serverid == table->serverid && target->userid == userid &&
 		target->partitioner == table->partitioner && target->delivery == table->delivery &&
 		(target->delivery != DELIVERY_EXACTLY_ONCE || target->source == table->relid) &&
 		target->window_rows == table->window_rows && target->window_ms == table->window_ms &&
-		strcmp(target->topic, table->topic) == 0;
+		strcmp(target->topic, topic) == 0;
 }
 
 static PendingTarget *
-target_of(const TopicTable *table, Oid userid)
+target_of(const TopicTable *table, const char *topic, Oid userid)
 {
 	PendingTarget *target = pending->last_target;
 	MemoryContext old;
 
-	if (target != NULL && target_fits(target, table, userid))
+	if (target != NULL && target_fits(target, table, topic, userid))
 		return target;
 	for (int i = 0; i < pending->ntargets; i++)
 	{
-		if (target_fits(pending->targets[i], table, userid))
+		if (target_fits(pending->targets[i], table, topic, userid))
 			return pending->last_target = pending->targets[i];
 	}
 
@@ -123,7 +142,7 @@ target_of(const TopicTable *table, Oid userid)
 	target->index = pending->ntargets;
 	target->serverid = table->serverid;
 	target->userid = userid;
-	target->topic = pstrdup(table->topic);
+	target->topic = pstrdup(topic);
 	target->partitioner = table->partitioner;
 	target->delivery = table->delivery;
 	target->source = table->relid;
@@ -171,6 +190,12 @@ put_bytes(char *p, const void *bytes, Size len)
 	return p + len;
 }
 
+static inline Size
+head_len(const PendingBase *base)
+{
+	return sizeof(PendingBase) + (base->target & HEAD_MORE ? sizeof(PendingMore) : 0);
+}
+
 void
 pending_add(const TopicTable *table, Oid userid, const KafkaOutRecord *record)
 {
@@ -183,14 +208,26 @@ pending_add(const TopicTable *table, Oid userid, const KafkaOutRecord *record)
 
 	if (pending == NULL)
 		pending_create();
-	target = target_of(table, userid);
+	target = target_of(table, record->topic, userid);
 	for (int i = 0; i < record->nheaders; i++)
 	{
 		headers_len += strlen(record->headers[i].name) + 1 + sizeof(int32);
 		if (record->headers[i].value != NULL)
 			headers_len += record->headers[i].value_len;
 	}
-	total = sizeof(head) + headers_len;
+	memset(&head, 0, sizeof(head));
+	head.more.timestamp = record->timestamp;
+	head.more.queued_at = target->window_rows > 0 ? GetCurrentTimestamp() : 0;
+	head.more.partition = record->partition;
+	head.more.headers_len = (int32) headers_len;
+	head.more.nheaders = record->nheaders;
+	head.base.target = (uint32) target->index;
+	if (memcmp(&head.more, &plain, sizeof(plain)) != 0)
+		head.base.target |= HEAD_MORE;
+	head.base.key_len = record->key != NULL ? (int32) record->key_len : -1;
+	head.base.value_len = record->value != NULL ? (int32) record->value_len : -1;
+
+	total = head_len(&head.base) + headers_len;
 	if (record->key != NULL)
 		total += record->key_len;
 	if (record->value != NULL)
@@ -201,22 +238,15 @@ pending_add(const TopicTable *table, Oid userid, const KafkaOutRecord *record)
 				 errmsg("message for topic \"%s\" is too large", record->topic),
 				 errdetail("It has %zu bytes.", total)));
 
-	head.timestamp = record->timestamp;
-	head.queued_at = target->window_rows > 0 ? GetCurrentTimestamp() : 0;
-	head.target = target->index;
-	head.partition = record->partition;
-	head.key_len = record->key != NULL ? (int32) record->key_len : -1;
-	head.value_len = record->value != NULL ? (int32) record->value_len : -1;
-	head.headers_len = (int32) headers_len;
-	head.nheaders = record->nheaders;
-
 	note_savepoint(spill_log_end(pending->log));
 	p = spill_log_append(pending->log, total, &position);
-	p = put_bytes(p, &head, sizeof(head));
-	if (head.key_len > 0)
-		p = put_bytes(p, record->key, head.key_len);
-	if (head.value_len > 0)
-		p = put_bytes(p, record->value, head.value_len);
+	p = put_bytes(p, &head.base, sizeof(PendingBase));
+	if (head.base.target & HEAD_MORE)
+		p = put_bytes(p, &head.more, sizeof(PendingMore));
+	if (head.base.key_len > 0)
+		p = put_bytes(p, record->key, head.base.key_len);
+	if (head.base.value_len > 0)
+		p = put_bytes(p, record->value, head.base.value_len);
 	for (int i = 0; i < record->nheaders; i++)
 	{
 		const KafkaHeader *header = &record->headers[i];
@@ -241,7 +271,7 @@ pending_target(int index)
 static inline Size
 body_len(const PendingHead *head)
 {
-	return Max(head->key_len, 0) + (Size) Max(head->value_len, 0) + head->headers_len;
+	return Max(head->base.key_len, 0) + (Size) Max(head->base.value_len, 0) + head->more.headers_len;
 }
 
 /* What head and body say, which is pointed into; an array of headers is palloc'd. */
@@ -253,28 +283,28 @@ record_set(PendingRecord *record, int64 position, const PendingHead *head, const
 
 	memset(record, 0, sizeof(PendingRecord));
 	record->position = position;
-	record->target = pending->targets[head->target];
-	record->queued_at = head->queued_at;
+	record->target = pending->targets[head->base.target & ~HEAD_MORE];
+	record->queued_at = head->more.queued_at;
 	out->topic = record->target->topic;
-	out->partition = head->partition;
-	out->timestamp = head->timestamp;
-	if (head->key_len >= 0)
+	out->partition = head->more.partition;
+	out->timestamp = head->more.timestamp;
+	if (head->base.key_len >= 0)
 	{
 		out->key = p;
-		out->key_len = head->key_len;
-		p += head->key_len;
+		out->key_len = head->base.key_len;
+		p += head->base.key_len;
 	}
-	if (head->value_len >= 0)
+	if (head->base.value_len >= 0)
 	{
 		out->value = p;
-		out->value_len = head->value_len;
-		p += head->value_len;
+		out->value_len = head->base.value_len;
+		p += head->base.value_len;
 	}
-	if (head->nheaders == 0)
+	if (head->more.nheaders == 0)
 		return;
 
-	headers = palloc(sizeof(KafkaHeader) * head->nheaders);
-	for (int i = 0; i < head->nheaders; i++)
+	headers = palloc(sizeof(KafkaHeader) * head->more.nheaders);
+	for (int i = 0; i < head->more.nheaders; i++)
 	{
 		int32		value_len;
 
@@ -286,7 +316,7 @@ record_set(PendingRecord *record, int64 position, const PendingHead *head, const
 		headers[i].value_len = Max(value_len, 0);
 		p += headers[i].value_len;
 	}
-	out->nheaders = head->nheaders;
+	out->nheaders = head->more.nheaders;
 	out->headers = headers;
 }
 
@@ -299,14 +329,17 @@ pending_fetch(int64 *position, int64 end, PendingRecord *record)
 
 	if (*position >= end)
 		return false;
-	spill_log_read(pending->log, *position, &head, sizeof(head));
+	head.more = plain;
+	spill_log_read(pending->log, *position, &head.base, sizeof(PendingBase));
+	if (head.base.target & HEAD_MORE)
+		spill_log_read(pending->log, *position + sizeof(PendingBase), &head.more, sizeof(PendingMore));
 	len = body_len(&head);
 	/* never empty: an empty key needs a place to point to */
 	p = palloc(len + 1);
-	spill_log_read(pending->log, *position + sizeof(head), p, len);
+	spill_log_read(pending->log, *position + head_len(&head.base), p, len);
 	record_set(record, *position, &head, p);
 	record->bytes = p;
-	*position += sizeof(head) + len;
+	*position += head_len(&head.base) + len;
 	return true;
 }
 
@@ -357,16 +390,24 @@ pending_batch_fetch(PendingBatch *batch, int64 *position, int64 end, PendingReco
 		const char *bytes = batch_bytes(batch, *position, &len);
 		Size		at = 0;
 
-		while (len - at >= sizeof(PendingHead))
+		while (len - at >= sizeof(PendingBase))
 		{
 			PendingHead head;
 			Size		total;
 
-			memcpy(&head, bytes + at, sizeof(head));
-			total = sizeof(head) + body_len(&head);
+			head.more = plain;
+			memcpy(&head.base, bytes + at, sizeof(PendingBase));
+			total = head_len(&head.base);
+			if (total <= len - at)
+			{
+				if (head.base.target & HEAD_MORE)
+					memcpy(&head.more, bytes + at + sizeof(PendingBase), sizeof(PendingMore));
+				total += body_len(&head);
+			}
 			if (total > len - at)
 			{
-				want = total;
+				/* if it is the first one, it needs more room; else it begins the next batch */
+				want = Max(want, total);
 				break;
 			}
 			if (n == batch->max)
@@ -377,7 +418,7 @@ pending_batch_fetch(PendingBatch *batch, int64 *position, int64 end, PendingReco
 				else
 					batch->records = repalloc(batch->records, sizeof(PendingRecord) * batch->max);
 			}
-			record_set(&batch->records[n++], *position + at, &head, bytes + at + sizeof(head));
+			record_set(&batch->records[n++], *position + at, &head, bytes + at + head_len(&head.base));
 			at += total;
 		}
 		*position += at;
@@ -462,34 +503,39 @@ pending_subcommit(int level)
 /* ---- reading it back ----------------------------------------------------- */
 
 static bool
-has_records(Oid serverid, const char *topic, int64 mark)
+is_read(const PendingTarget *target, const TopicTable *table, int64 mark)
+{
+	return target->first >= 0 && target->first < mark && target->serverid == table->serverid &&
+		topic_table_reads(table, target->topic);
+}
+
+static bool
+has_records(const TopicTable *table, int64 mark)
 {
 	for (int i = 0; pending != NULL && i < pending->ntargets; i++)
-	{
-		const PendingTarget *target = pending->targets[i];
-
-		if (target->first >= 0 && target->first < mark && target->serverid == serverid &&
-			strcmp(target->topic, topic) == 0)
+		if (is_read(pending->targets[i], table, mark))
 			return true;
-	}
 	return false;
 }
 
 PendingReader *
-pending_read_begin(Oid serverid, const char *topic, int64 mark)
+pending_read_begin(const TopicTable *table, int64 mark)
 {
 	MemoryContext cxt;
 	PendingReader *reader;
 
-	if (!has_records(serverid, topic, mark))
+	if (!has_records(table, mark))
 		return NULL;
 	cxt = AllocSetContextCreate(CurrentMemoryContext, "pending reader", ALLOCSET_SMALL_SIZES);
 	reader = MemoryContextAllocZero(cxt, sizeof(PendingReader));
 	reader->cxt = cxt;
 	reader->batch_cxt = AllocSetContextCreate(cxt, "pending records", ALLOCSET_DEFAULT_SIZES);
-	reader->serverid = serverid;
-	reader->topic = MemoryContextStrdup(cxt, topic);
 	reader->end = mark;
+	reader->ntargets = pending->ntargets;
+	reader->topics = MemoryContextAllocZero(cxt, sizeof(char *) * reader->ntargets);
+	for (int i = 0; i < reader->ntargets; i++)
+		if (is_read(pending->targets[i], table, mark))
+			reader->topics[i] = pstrdup(pending->targets[i]->topic);
 	return reader;
 }
 
@@ -507,26 +553,29 @@ pending_read_next(PendingReader *reader, KafkaRecord *records, int max)
 		PendingRecord pending_record;
 		const KafkaOutRecord *out = &pending_record.out;
 		KafkaRecord *record = &records[n];
+		const char *topic;
 
 		CHECK_FOR_INTERRUPTS();
 		if (!pending_fetch(&reader->position, reader->end, &pending_record))
 			break;
 		bytes += out->key_len + out->value_len;
-		if (pending_record.target->serverid != reader->serverid ||
-			strcmp(out->topic, reader->topic) != 0)
+		topic = pending_record.target->index < reader->ntargets ?
+			reader->topics[pending_record.target->index] : NULL;
+		if (topic == NULL)
 		{
 			if (n == 0)
 				MemoryContextReset(reader->batch_cxt);
 			continue;
 		}
 		memset(record, 0, sizeof(KafkaRecord));
-		record->topic = reader->topic;
-		record->partition = PENDING_PARTITION;
+		record->topic = topic;
+		record->source = PENDING_SOURCE;
+		record->partition = out->partition;
 		record->offset = PENDING_OFFSET + position;
 		record->timestamp = out->timestamp;
 		if (out->timestamp >= 0)
 			record->timestamp_type = KAFKA_TIMESTAMP_CREATE_TIME;
-		record->leader_epoch = out->partition;
+		record->leader_epoch = -1;
 		record->key = out->key;
 		record->key_len = out->key_len;
 		record->value = out->value;

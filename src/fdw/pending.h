@@ -14,24 +14,17 @@
 #include "kafka/producer.h"
 
 /*
- * A pending record that is read back has this partition and an offset from here on,
- * above any real one: so it is the last word of its key (changelog/).  The partition
- * that it will be sent to is in leader_epoch: -1, the partitioner decides.
+ * A pending record that is read back has this source number and an offset from here on,
+ * above any real one: so it is the last word of its key (changelog/).  Its partition is
+ * the one that it will be sent to: -1, the partitioner decides.
  */
-#define PENDING_PARTITION	PG_INT32_MAX
+#define PENDING_SOURCE		PG_INT32_MAX
 #define PENDING_OFFSET		(INT64CONST(1) << 62)
 
 static inline bool
 record_is_pending(const KafkaRecord *record)
 {
 	return record->offset >= PENDING_OFFSET;
-}
-
-/* Partition to write to when a message shall meet this one. */
-static inline int32
-record_home_partition(const KafkaRecord *record)
-{
-	return record_is_pending(record) ? record->leader_epoch : record->partition;
 }
 
 /* Queue one encoded message of a foreign table; copies everything. */
@@ -41,11 +34,12 @@ extern void pending_add(const TopicTable *table, Oid userid, const KafkaOutRecor
 extern int64 pending_mark(void);
 
 /*
- * Read what was waiting for a topic at 'mark', in order.  NULL when there was
- * nothing.  Belongs to the current memory context.
+ * Read what was waiting for the topics of a table at 'mark', in order.  NULL when there
+ * was nothing.  Belongs to the current memory context, where the records' topics stay
+ * after its end.
  */
 typedef struct PendingReader PendingReader;
-extern PendingReader *pending_read_begin(Oid serverid, const char *topic, int64 mark);
+extern PendingReader *pending_read_begin(const TopicTable *table, int64 mark);
 
 /* Records, at most max and about 1 MB, valid until the next call; 0 at the end. */
 extern int	pending_read_next(PendingReader *reader, KafkaRecord *records, int max);

@@ -13,10 +13,22 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
+/* Of a table over several topics; a schema registry has other subjects for each. */
+typedef struct TopicEncoder
+{
+	const char *topic;
+	ChangeEncoder *encoder;
+} TopicEncoder;
+
 struct RowEncoder
 {
 	const TopicTable *table;
-	ChangeEncoder *encoder;
+	MemoryContext cxt;
+	ChangeEncoder *encoder;		/* of the topic of the row at hand */
+	const TopicColumn *topic_column;	/* NULL: there is none, or only one topic */
+	int			ntopics;		/* written to so far */
+	TopicEncoder *topics;
+	int			topic;			/* the last one */
 	StringInfoData key_bytes;
 	StringInfoData value_bytes;
 	int			nmetadata;		/* columns that say something about the message */
@@ -39,6 +51,7 @@ row_encoder_create(const TopicTable *table, const Bitmapset *given)
 	RowEncoder *encoder = palloc0(sizeof(RowEncoder));
 
 	encoder->table = table;
+	encoder->cxt = CurrentMemoryContext;
 	encoder->encoder = change_encoder_create(table);
 	encoder->metadata = palloc(sizeof(TopicColumn *) * Max(table->natts, 1));
 	for (int i = 0; i < table->natts; i++)
@@ -48,6 +61,9 @@ row_encoder_create(const TopicTable *table, const Bitmapset *given)
 		if (OidIsValid(column->type) && column->metadata != META_NONE &&
 			(given == NULL || bms_is_member(column->attnum - FirstLowInvalidHeapAttributeNumber, given)))
 			encoder->metadata[encoder->nmetadata++] = column;
+		if (OidIsValid(column->type) && column->metadata == META_TOPIC && !topic_table_is_plain(table) &&
+			encoder->topic_column == NULL)
+			encoder->topic_column = column;
 	}
 	initStringInfo(&encoder->key_bytes);
 	initStringInfo(&encoder->value_bytes);
@@ -71,6 +87,104 @@ row_encode_start(RowEncoder *encoder, KafkaOutRecord *record)
 	encoder->kind = ROW_INSERT;
 }
 
+/* From here on rows go to this topic. */
+static const char *
+use_topic(RowEncoder *encoder, const char *topic)
+{
+	MemoryContext old;
+	TopicEncoder *added;
+	TopicTable *table;
+
+	for (int i = 0; i < encoder->ntopics; i++)
+	{
+		int			at = (encoder->topic + i) % encoder->ntopics;
+
+		if (strcmp(encoder->topics[at].topic, topic) == 0)
+		{
+			encoder->topic = at;
+			encoder->encoder = encoder->topics[at].encoder;
+			return encoder->topics[at].topic;
+		}
+	}
+
+	old = MemoryContextSwitchTo(encoder->cxt);
+	if (encoder->topics == NULL)
+		encoder->topics = palloc(sizeof(TopicEncoder));
+	else
+		encoder->topics = repalloc(encoder->topics, sizeof(TopicEncoder) * (encoder->ntopics + 1));
+	/* the table as it would be over this topic alone */
+	table = palloc(sizeof(TopicTable));
+	*table = *encoder->table;
+	table->topic = pstrdup(topic);
+	table->topics = &table->topic;
+	table->ntopics = 1;
+	table->topic_pattern = NULL;
+	added = &encoder->topics[encoder->ntopics];
+	added->topic = table->topic;
+	added->encoder = change_encoder_create(table);
+	MemoryContextSwitchTo(old);
+	encoder->topic = encoder->ntopics++;
+	encoder->encoder = added->encoder;
+	return added->topic;
+}
+
+void
+row_encode_same_topic(RowEncoder *encoder, const KafkaOutRecord *origin, KafkaOutRecord *record)
+{
+	if (!topic_table_is_plain(encoder->table))
+		record->topic = use_topic(encoder, origin->topic);
+}
+
+/* "a", "b" or what a name must match */
+static char *
+topics_text(const TopicTable *table)
+{
+	StringInfoData text;
+
+	if (table->topic_pattern)
+		return psprintf(_("Its topics match \"%s\"."), table->topic_pattern);
+	initStringInfo(&text);
+	for (int i = 0; i < table->ntopics; i++)
+		appendStringInfo(&text, "%s\"%s\"", i > 0 ? ", " : "", table->topics[i]);
+	return psprintf(_("Its topics are %s."), text.data);
+}
+
+void
+row_encode_topic(RowEncoder *encoder, const Datum *values, const bool *isnull, KafkaOutRecord *record)
+{
+	const TopicTable *table = encoder->table;
+	const TopicColumn *column = encoder->topic_column;
+	MemoryContext old;
+	char	   *topic;
+
+	if (topic_table_is_plain(table))
+		return;
+	if (column == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot insert into foreign table \"%s\"", table->name),
+				 errdetail("It reads several topics, and no column says which one a row goes to."),
+				 errhint("Add a column with the option metadata 'topic'.")));
+	if (isnull[column->attnum - 1])
+		ereport(ERROR,
+				(errcode(ERRCODE_NOT_NULL_VIOLATION),
+				 errmsg("null value in column \"%s\" of foreign table \"%s\"", column->name, table->name),
+				 errdetail("It names the topic that a row goes to."),
+				 errhint("%s", topics_text(table))));
+
+	old = MemoryContextSwitchTo(encoder->scratch);
+	topic = TextDatumGetCString(values[column->attnum - 1]);
+	if ((encoder->ntopics == 0 || strcmp(encoder->topics[encoder->topic].topic, topic) != 0) &&
+		!topic_table_reads(table, topic))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("foreign table \"%s\" does not read topic \"%s\"", table->name, topic),
+				 errdetail("A row of it would go there, by column \"%s\".", column->name),
+				 errhint("%s", topics_text(table))));
+	record->topic = use_topic(encoder, topic);
+	MemoryContextSwitchTo(old);
+}
+
 static void
 refuse_metadata(const TopicTable *table, const TopicColumn *column, const char *detail, const char *hint)
 {
@@ -79,6 +193,14 @@ refuse_metadata(const TopicTable *table, const TopicColumn *column, const char *
 			 errmsg("cannot write metadata column \"%s\" of foreign table \"%s\"", column->name, table->name),
 			 errdetail("%s", detail),
 			 errhint("%s", hint)));
+}
+
+static void
+refuse_given(const TopicTable *table, const TopicColumn *column)
+{
+	refuse_metadata(table, column,
+					psprintf(_("Metadata \"%s\" is what the topic says of a message."), metadata_name(column)),
+					_("Leave the column out, or give NULL."));
 }
 
 /* Timestamp, headers, partition; the row kind where the format tells it. */
@@ -112,18 +234,23 @@ write_metadata(RowEncoder *encoder, const Datum *values, const bool *isnull, Kaf
 									_("The option \"partitioner\" says how."));
 				record->partition = metadata_write_partition(column, value);
 				break;
-			case META_ROW_KIND:
-				if (table->value_format->changelog && !table->upsert)
-				{
-					encoder->kind = row_kind_parse(TextDatumGetCString(value));
+			case META_TOPIC:
+				/* INSERT has taken it from here */
+				if (!topic_table_is_plain(table) && strcmp(TextDatumGetCString(value), record->topic) == 0)
 					break;
-				}
-				/* FALLTHROUGH */
+				if (!topic_table_is_plain(table))
+					refuse_metadata(table, column,
+									_("The message that an UPDATE replaces stays in its topic, and so does the new one."),
+									_("DELETE the row, and INSERT it into the other topic in a later transaction."));
+				refuse_given(table, column);
+				break;
+			case META_ROW_KIND:
+				if (!table->value_format->changelog || table->upsert)
+					refuse_given(table, column);
+				encoder->kind = row_kind_parse(TextDatumGetCString(value));
+				break;
 			default:
-				refuse_metadata(table, column,
-								psprintf(_("Metadata \"%s\" is what the topic says of a message."),
-										 metadata_name(column)),
-								_("Leave the column out, or give NULL."));
+				refuse_given(table, column);
 		}
 	}
 }

@@ -24,6 +24,14 @@ extern RowEncoder *row_encoder_create(const TopicTable *table, const Bitmapset *
 extern void row_encoder_reset(RowEncoder *encoder);
 
 /*
+ * Which topic the row goes to, before anything of it is encoded: of an INSERT over several
+ * topics its metadata column says so (23502 where it is null, 22023 where the table does not
+ * read such a topic); of an UPDATE it is that of the message before.
+ */
+extern void row_encode_topic(RowEncoder *encoder, const Datum *values, const bool *isnull, KafkaOutRecord *record);
+extern void row_encode_same_topic(RowEncoder *encoder, const KafkaOutRecord *origin, KafkaOutRecord *record);
+
+/*
  * Fill in key or value (with timestamp, headers and partition) of *record; valid
  * until the reset.  row_encode_start makes it the empty message of the topic.
  * Errors: 23502 for NULL in a key column of an upsert table; class 22 naming column

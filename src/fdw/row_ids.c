@@ -16,6 +16,7 @@
 /* What stands in front of a key; copied in and out, so never aligned. */
 typedef struct RowIdHead
 {
+	const char *topic;
 	int32		partition;
 	int32		key_len;
 	bool		taken;
@@ -50,7 +51,7 @@ row_ids_rescan(RowIds *ids)
 }
 
 void
-row_ids_put(RowIds *ids, int32 partition, const char *key, Size key_len, ItemPointer ctid)
+row_ids_put(RowIds *ids, const KafkaOutRecord *origin, ItemPointer ctid)
 {
 	int64		position;
 	RowIdHead	head;
@@ -59,19 +60,20 @@ row_ids_put(RowIds *ids, int32 partition, const char *key, Size key_len, ItemPoi
 	{
 		position = ids->next;
 		spill_log_read(ids->log, position, &head, sizeof(head));
-		Assert(head.partition == partition && head.key_len == key_len);
+		Assert(head.partition == origin->partition && head.key_len == origin->key_len);
 	}
 	else
 	{
 		char	   *p;
 
 		memset(&head, 0, sizeof(head));
-		head.partition = partition;
-		head.key_len = (int32) key_len;
-		p = spill_log_append(ids->log, sizeof(head) + key_len, &position);
+		head.topic = origin->topic;
+		head.partition = origin->partition;
+		head.key_len = (int32) origin->key_len;
+		p = spill_log_append(ids->log, sizeof(head) + origin->key_len, &position);
 		memcpy(p, &head, sizeof(head));
-		if (key_len > 0)
-			memcpy(p + sizeof(head), key, key_len);
+		if (origin->key_len > 0)
+			memcpy(p + sizeof(head), origin->key, origin->key_len);
 	}
 	ids->next = position + sizeof(head) + head.key_len;
 	ItemPointerSet(ctid, (BlockNumber) (position >> OFFSET_BITS),
@@ -79,20 +81,23 @@ row_ids_put(RowIds *ids, int32 partition, const char *key, Size key_len, ItemPoi
 }
 
 bool
-row_ids_take(RowIds *ids, const ItemPointerData *ctid, int32 *partition, char **key, Size *key_len)
+row_ids_take(RowIds *ids, const ItemPointerData *ctid, KafkaOutRecord *origin)
 {
 	int64		position = ((int64) ItemPointerGetBlockNumberNoCheck(ctid) << OFFSET_BITS) |
 		(ItemPointerGetOffsetNumberNoCheck(ctid) - 1);
 	RowIdHead	head;
+	char	   *key;
 
 	spill_log_read(ids->log, position, &head, sizeof(head));
 	if (head.taken)
 		return false;
 	head.taken = true;
 	spill_log_overwrite(ids->log, position, &head, sizeof(head));
-	*partition = head.partition;
-	*key_len = head.key_len;
-	*key = palloc(head.key_len + 1);
-	spill_log_read(ids->log, position + sizeof(head), *key, head.key_len);
+	key = palloc(head.key_len + 1);
+	spill_log_read(ids->log, position + sizeof(head), key, head.key_len);
+	origin->topic = head.topic;
+	origin->partition = head.partition;
+	origin->key = key;
+	origin->key_len = head.key_len;
 	return true;
 }

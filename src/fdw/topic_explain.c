@@ -45,31 +45,51 @@ explain_conditions(ForeignScan *plan, const TopicTable *table, ExplainState *es)
 }
 
 static void
-explain_extent(const TopicReader *reader, ExplainState *es)
+explain_extent(const TopicTable *table, const TopicReader *reader, ExplainState *es)
 {
 	int			nslices;
-	int			npartitions;
+	int			nsources;
 	int			nread = 0;
-	const TopicSlice *slices = topic_reader_slices(reader, &nslices, &npartitions);
+	const TopicSlice *slices = topic_reader_slices(reader, &nslices, &nsources);
 	StringInfoData text;
 
 	initStringInfo(&text);
 	for (int i = 0; i < nslices; i++)
 	{
-		if (i == 0 || slices[i].partition != slices[i - 1].partition)
+		if (i == 0 || slices[i].source != slices[i - 1].source)
 			nread++;
 		if (i == MAX_SLICES)
 			appendStringInfo(&text, " and %d more", nslices - i);
 		if (i >= MAX_SLICES)
 			continue;
-		appendStringInfo(&text, "%s%d [" INT64_FORMAT "," INT64_FORMAT ")", i > 0 ? ", " : "",
+		appendStringInfoString(&text, i > 0 ? ", " : "");
+		if (!topic_table_is_plain(table))
+			appendStringInfo(&text, "%s:", slices[i].topic);
+		appendStringInfo(&text, "%d [" INT64_FORMAT "," INT64_FORMAT ")",
 						 slices[i].partition, slices[i].start, slices[i].end);
 	}
 	/* half-open, as ranges are written */
-	ExplainPropertyInteger("Partitions", NULL, npartitions, es);
+	ExplainPropertyInteger("Partitions", NULL, nsources, es);
 	ExplainPropertyInteger("Partitions Read", NULL, nread, es);
 	if (nslices > 0)
 		ExplainPropertyText("Offsets", text.data, es);
+}
+
+void
+topic_explain_topics(const TopicTable *table, ExplainState *es)
+{
+	List	   *names = NIL;
+
+	if (topic_table_is_plain(table))
+		ExplainPropertyText("Topic", table->topic, es);
+	else if (table->topic_pattern)
+		ExplainPropertyText("Topic Pattern", table->topic_pattern, es);
+	else
+	{
+		for (int i = 0; i < table->ntopics; i++)
+			names = lappend(names, unconstify(char *, table->topics[i]));
+		ExplainPropertyList("Topics", names, es);
+	}
 }
 
 void
@@ -80,12 +100,12 @@ topicExplainForeignScan(ForeignScanState *node, ExplainState *es)
 	const TopicReader *reader = topic_scan_reader(state->scan);
 	TopicScanStats stats;
 
-	ExplainPropertyText("Topic", table->topic, es);
+	topic_explain_topics(table, es);
 	ExplainPropertyText("Scan Mode", mode_name(table), es);
 	explain_conditions((ForeignScan *) node->ss.ps.plan, table, es);
 	if (reader == NULL || !topic_reader_is_open(reader))
 		return;
-	explain_extent(reader, es);
+	explain_extent(table, reader, es);
 	if (!es->analyze)
 		return;
 	topic_scan_stats(state->scan, &stats);

@@ -54,10 +54,10 @@ extern bool topic_scan_next(TopicScan *scan, Datum *values, bool *isnull);
 
 /*
  * The message behind the last row of an upsert table's current state, valid until the
- * next call: the partition to write to so that another message meets it (-1: by the
- * partitioner), and its key as it stands there.
+ * next call: fills in topic and partition to write to so that another message meets it
+ * (-1: by the partitioner), and its key as it stands there.
  */
-extern void topic_scan_origin(const TopicScan *scan, int32 *partition, const char **key, Size *key_len);
+extern void topic_scan_origin(const TopicScan *scan, KafkaOutRecord *origin);
 
 /* Frees all; a WARNING tells of messages that were skipped. */
 extern void topic_scan_end(TopicScan *scan);
@@ -88,6 +88,9 @@ extern TupleTableSlot *topicIterateForeignScan(ForeignScanState *node);
 extern void topicReScanForeignScan(ForeignScanState *node);
 extern void topicEndForeignScan(ForeignScanState *node);
 extern void topicExplainForeignScan(ForeignScanState *node, struct ExplainState *es);
+
+/* One property: the topic, the list or the pattern. */
+extern void topic_explain_topics(const TopicTable *table, struct ExplainState *es);
 
 /* topic_modify.c */
 extern void topicAddForeignUpdateTargets(PlannerInfo *root, Index rtindex, RangeTblEntry *target_rte,

@@ -185,7 +185,7 @@ void
 topicExplainForeignModify(ModifyTableState *mtstate, ResultRelInfo *rri, List *fdw_private,
 						  int subplan_index, ExplainState *es)
 {
-	ExplainPropertyText("Topic", topic_table_get(rri->ri_RelationDesc)->topic, es);
+	topic_explain_topics(topic_table_get(rri->ri_RelationDesc), es);
 }
 
 /* ------------------------------------------------------------------------
@@ -343,6 +343,7 @@ topicExecForeignInsert(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
 
 	slot_getallattrs(slot);
 	row_encode_start(state->encoder, &record);
+	row_encode_topic(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 	row_encode_key(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 	row_encode_value(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 	pending_add(state->table, state->userid, &record);
@@ -360,7 +361,6 @@ take_origin(TopicModifyState *state, TupleTableSlot *plan_slot, KafkaOutRecord *
 	MemoryContext old;
 	bool		isnull;
 	Datum		ctid = ExecGetJunkAttribute(plan_slot, state->row_id_attno, &isnull);
-	char	   *key;
 	bool		taken;
 
 	if (isnull || state->row_ids == NULL)
@@ -368,10 +368,7 @@ take_origin(TopicModifyState *state, TupleTableSlot *plan_slot, KafkaOutRecord *
 	MemoryContextReset(state->row_cxt);
 	old = MemoryContextSwitchTo(state->row_cxt);
 	row_encode_start(state->encoder, record);
-	taken = row_ids_take(state->row_ids, (ItemPointer) DatumGetPointer(ctid),
-						 &record->partition, &key, &record->key_len);
-	if (taken)
-		record->key = key;
+	taken = row_ids_take(state->row_ids, (ItemPointer) DatumGetPointer(ctid), record);
 	MemoryContextSwitchTo(old);
 	return taken;
 }
@@ -385,7 +382,7 @@ key_is_same(TopicModifyState *state, const KafkaOutRecord *origin, TupleTableSlo
 	bool		same;
 
 	memset(&record, 0, sizeof(record));
-	record.topic = state->table->topic;
+	record.topic = origin->topic;
 	record.partition = origin->partition;
 	record.key = origin->key;
 	record.key_len = origin->key_len;
@@ -429,6 +426,7 @@ topicExecForeignUpdate(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
 	if (state->key_may_change && !key_is_same(state, &origin, slot))
 	{
 		row_encode_start(state->encoder, &record);
+		row_encode_same_topic(state->encoder, &origin, &record);
 		row_encode_key(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 		row_encode_value(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 		pending_add(state->table, state->userid, &origin);
@@ -436,6 +434,7 @@ topicExecForeignUpdate(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
 	else
 	{
 		record = origin;
+		row_encode_same_topic(state->encoder, &origin, &record);
 		row_encode_value(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 	}
 	pending_add(state->table, state->userid, &record);
@@ -484,9 +483,8 @@ truncate_table(Relation rel)
 	{
 		CHECK_FOR_INTERRUPTS();
 		memset(&record, 0, sizeof(record));
-		record.topic = table->topic;
 		record.timestamp = -1;
-		topic_scan_origin(scan, &record.partition, &record.key, &record.key_len);
+		topic_scan_origin(scan, &record);
 		pending_add(table, GetUserId(), &record);
 	}
 	topic_scan_end(scan);

@@ -72,6 +72,11 @@ column_kind(BuildContext *context, Node *node)
 			if (var->vartype == TIMESTAMPTZOID)
 				return kind;
 			break;
+		case META_TOPIC:
+			/* over one plain topic there is nothing to narrow */
+			if (var->vartype == TEXTOID && !topic_table_is_plain(context->table))
+				return kind;
+			break;
 		default:
 			break;
 	}
@@ -91,6 +96,8 @@ type_is_understood(MetadataKind kind, Oid type)
 {
 	if (kind == META_TIMESTAMP)
 		return type == TIMESTAMPTZOID || type == TIMESTAMPOID || type == DATEOID;
+	if (kind == META_TOPIC)
+		return type == TEXTOID;
 	return type == INT2OID || type == INT4OID || type == INT8OID;
 }
 
@@ -135,7 +142,7 @@ commute_strategy(int strategy)
 }
 
 static List *
-build_leaf(BuildContext *context, Oid opno, Node *left, Node *right, LeafForm form)
+build_leaf(BuildContext *context, Oid opno, Oid collation, Node *left, Node *right, LeafForm form)
 {
 	MetadataKind kind = column_kind(context, left);
 	Node	   *value = right;
@@ -167,6 +174,11 @@ build_leaf(BuildContext *context, Oid opno, Node *left, Node *right, LeafForm fo
 	/* timestamps narrow from below only: later offsets may have earlier timestamps */
 	if (kind == META_TIMESTAMP &&
 		(strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber || strategy == NOT_EQUAL))
+		return NIL;
+	/* names are compared by their bytes, one by one */
+	if (kind == META_TOPIC &&
+		(strategy != BTEqualStrategyNumber || form == LEAF_ALL ||
+		 (OidIsValid(collation) && !get_collation_isdeterministic(collation))))
 		return NIL;
 
 	leaf = list_make3_int(kind, strategy, list_length(context->exprs));
@@ -234,13 +246,14 @@ build(BuildContext *context, Node *node)
 	{
 		OpExpr	   *expr = (OpExpr *) node;
 
-		return build_leaf(context, expr->opno, linitial(expr->args), lsecond(expr->args), LEAF_SCALAR);
+		return build_leaf(context, expr->opno, expr->inputcollid, linitial(expr->args), lsecond(expr->args),
+						  LEAF_SCALAR);
 	}
 	else if (IsA(node, ScalarArrayOpExpr))
 	{
 		ScalarArrayOpExpr *expr = (ScalarArrayOpExpr *) node;
 
-		return build_leaf(context, expr->opno, linitial(expr->args), lsecond(expr->args),
+		return build_leaf(context, expr->opno, expr->inputcollid, linitial(expr->args), lsecond(expr->args),
 						  expr->useOr ? LEAF_ANY : LEAF_ALL);
 	}
 	return NIL;
@@ -276,7 +289,7 @@ topic_conditions_build(PlannerInfo *root, RelOptInfo *rel, const TopicTable *tab
 
 /* ---- evaluation ---------------------------------------------------------- */
 
-static const TopicBox everything = {0, PG_INT64_MAX, 0, PG_INT64_MAX, 0};
+static const TopicBox everything = {NULL, 0, PG_INT64_MAX, 0, PG_INT64_MAX, 0};
 
 static TopicBoxes *
 boxes_make(int max)
@@ -300,6 +313,8 @@ boxes_hull(const TopicBoxes *set)
 	{
 		const TopicBox *other = &set->boxes[i];
 
+		if (box->topic != NULL && (other->topic == NULL || strcmp(box->topic, other->topic) != 0))
+			box->topic = NULL;
 		box->first_partition = Min(box->first_partition, other->first_partition);
 		box->last_partition = Max(box->last_partition, other->last_partition);
 		box->first_offset = Min(box->first_offset, other->first_offset);
@@ -344,6 +359,9 @@ boxes_intersect(const TopicBoxes *a, const TopicBoxes *b)
 			const TopicBox *right = &b->boxes[j];
 			TopicBox	box;
 
+			if (left->topic != NULL && right->topic != NULL && strcmp(left->topic, right->topic) != 0)
+				continue;
+			box.topic = left->topic != NULL ? left->topic : right->topic;
 			box.first_partition = Max(left->first_partition, right->first_partition);
 			box.last_partition = Min(left->last_partition, right->last_partition);
 			box.first_offset = Max(left->first_offset, right->first_offset);
@@ -438,12 +456,20 @@ number_intervals(int strategy, int64 value, int64 *first, int64 *last)
 }
 
 static void
-boxes_add(TopicBoxes *set, MetadataKind kind, int strategy, int64 value)
+boxes_add(TopicBoxes *set, MetadataKind kind, int strategy, Datum datum, Oid type)
 {
+	int64		value;
 	int64		first[2];
 	int64		last[2];
 	int			n;
 
+	if (kind == META_TOPIC)
+	{
+		set->boxes[set->n] = everything;
+		set->boxes[set->n++].topic = TextDatumGetCString(datum);
+		return;
+	}
+	value = value_as_number(datum, type);
 	if (kind == META_TIMESTAMP)
 	{
 		if (value == PG_INT64_MAX)
@@ -495,7 +521,7 @@ evaluate_leaf(List *leaf, List *expr_states, ExprContext *econtext)
 	if (form == LEAF_SCALAR)
 	{
 		set = boxes_make(2);
-		boxes_add(set, kind, strategy, value_as_number(value, type));
+		boxes_add(set, kind, strategy, value, type);
 		return set;
 	}
 
@@ -506,7 +532,7 @@ evaluate_leaf(List *leaf, List *expr_states, ExprContext *econtext)
 		set = boxes_make(nelements * 2);
 		for (int i = 0; i < nelements; i++)
 			if (!nulls[i])
-				boxes_add(set, kind, strategy, value_as_number(elements[i], type));
+				boxes_add(set, kind, strategy, elements[i], type);
 		return set->n > MAX_BOXES ? boxes_hull(set) : set;
 	}
 	set = boxes_make(1);
@@ -517,7 +543,7 @@ evaluate_leaf(List *leaf, List *expr_states, ExprContext *econtext)
 
 		if (nulls[i])
 			return boxes_make(0);
-		boxes_add(one, kind, strategy, value_as_number(elements[i], type));
+		boxes_add(one, kind, strategy, elements[i], type);
 		/* many exclusions narrow nothing worth the work */
 		if (set->n > 1000)
 			break;

@@ -1,6 +1,6 @@
 /*
  * topic_quals.h
- *	  Conditions on partition, offset and timestamp as sets of offset intervals.
+ *	  Conditions on topic, partition, offset and timestamp as sets of offset intervals.
  *
  * At plan time a tree of what is understood is built, with the comparison
  * values as expressions; at scan start it is evaluated.  Whatever is not
@@ -15,11 +15,12 @@
 #include "nodes/pathnodes.h"
 
 /*
- * A rectangle of partitions and offsets (both ends inclusive) whose messages with
- * a timestamp below min_timestamp (ms; 0: none) are not needed.
+ * A rectangle of partitions and offsets (both ends inclusive) of one topic, or of all,
+ * whose messages with a timestamp below min_timestamp (ms; 0: none) are not needed.
  */
 typedef struct TopicBox
 {
+	const char *topic;			/* NULL: any */
 	int64		first_partition;
 	int64		last_partition;
 	int64		first_offset;

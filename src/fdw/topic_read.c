@@ -5,6 +5,7 @@
  */
 #include "postgres.h"
 
+#include "fdw/topic_find.h"
 #include "fdw/topic_read.h"
 #include "fdw/written.h"
 #include "miscadmin.h"
@@ -41,7 +42,9 @@ struct TopicReader
 	MemoryContext consumer_cxt; /* its owner: goes with it */
 	bool		narrow;			/* of the current pass: few records are wanted */
 
-	int			npartitions;	/* -1: not open */
+	bool		open;
+	int			nsources;
+	KafkaRange *sources;		/* topic and partition of each */
 	int64	   *start;			/* the table's bounds */
 	int64	   *end;
 
@@ -70,7 +73,6 @@ topic_reader_create(const TopicTable *table, Oid userid)
 	reader->config = kafka_config_get(table->serverid, userid);
 	reader->cxt = cxt;
 	reader->pass_cxt = AllocSetContextCreate(cxt, "topic reader pass", ALLOCSET_SMALL_SIZES);
-	reader->npartitions = -1;
 	MemoryContextSwitchTo(old);
 	return reader;
 }
@@ -109,32 +111,18 @@ topic_reader_end(TopicReader *reader)
 bool
 topic_reader_is_open(const TopicReader *reader)
 {
-	return reader->npartitions >= 0;
+	return reader->open;
 }
 
 static void
-offsets_for_time(TopicReader *reader, int n, const KafkaRange *partitions, int64 time, int64 *offsets)
+offsets_for_time(TopicReader *reader, int64 time, int64 *offsets)
 {
-	int64	   *times = palloc(sizeof(int64) * Max(n, 1));
+	int64	   *times = palloc(sizeof(int64) * Max(reader->nsources, 1));
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < reader->nsources; i++)
 		times[i] = time;
-	kafka_offsets_for_times(reader->consumer, n, partitions, times, offsets);
+	kafka_offsets_for_times(reader->consumer, reader->nsources, reader->sources, times, offsets);
 	pfree(times);
-}
-
-/* One range per partition, as the offset queries want them. */
-static KafkaRange *
-all_partitions(const TopicReader *reader, int n)
-{
-	KafkaRange *ranges = palloc0(sizeof(KafkaRange) * Max(n, 1));
-
-	for (int i = 0; i < n; i++)
-	{
-		ranges[i].topic = reader->table->topic;
-		ranges[i].partition = i;
-	}
-	return ranges;
 }
 
 void
@@ -142,7 +130,6 @@ topic_reader_open(TopicReader *reader)
 {
 	const TopicTable *table = reader->table;
 	MemoryContext old;
-	KafkaRange *partitions;
 	int64	   *offsets;
 	int			n;
 
@@ -150,15 +137,15 @@ topic_reader_open(TopicReader *reader)
 		return;
 	acquire(reader);
 	old = MemoryContextSwitchTo(reader->cxt);
-	n = kafka_partition_count(reader->consumer, table->topic, false);
-	partitions = all_partitions(reader, n);
+	reader->sources = topic_find_ranges(reader->consumer, table, &n);
+	reader->nsources = n;
 	offsets = palloc(sizeof(int64) * Max(n, 1));
 	reader->start = palloc(sizeof(int64) * Max(n, 1));
 	reader->end = palloc(sizeof(int64) * Max(n, 1));
 	if (n > 0)
-		kafka_query_offsets(reader->consumer, n, partitions, reader->start, reader->end);
+		kafka_query_offsets(reader->consumer, n, reader->sources, reader->start, reader->end);
 	if (table->bounded_mode == BOUNDED_LATEST)
-		written_wait(reader->consumer, reader->config, table, n, partitions, reader->end);
+		written_wait(reader->consumer, reader->config, n, reader->sources, reader->end);
 
 	switch (table->startup_mode)
 	{
@@ -169,12 +156,12 @@ topic_reader_open(TopicReader *reader)
 				reader->start[i] = Max(reader->start[i], reader->end[i]);
 			break;
 		case STARTUP_TIMESTAMP:
-			offsets_for_time(reader, n, partitions, table->startup_timestamp, offsets);
+			offsets_for_time(reader, table->startup_timestamp, offsets);
 			for (int i = 0; i < n; i++)
 				reader->start[i] = Max(reader->start[i], offsets[i]);
 			break;
 		case STARTUP_SPECIFIC:
-			/* partitions that are not named are read from their beginning */
+			/* of a plain topic only; partitions that are not named are read from their beginning */
 			for (int i = 0; i < table->nstartup_offsets; i++)
 			{
 				const PartitionOffset *given = &table->startup_offsets[i];
@@ -189,7 +176,7 @@ topic_reader_open(TopicReader *reader)
 		case BOUNDED_LATEST:
 			break;
 		case BOUNDED_TIMESTAMP:
-			offsets_for_time(reader, n, partitions, table->bounded_timestamp, offsets);
+			offsets_for_time(reader, table->bounded_timestamp, offsets);
 			for (int i = 0; i < n; i++)
 				reader->end[i] = Min(reader->end[i], offsets[i]);
 			break;
@@ -204,9 +191,8 @@ topic_reader_open(TopicReader *reader)
 			}
 			break;
 	}
-	pfree(partitions);
 	pfree(offsets);
-	reader->npartitions = n;
+	reader->open = true;
 	MemoryContextSwitchTo(old);
 }
 
@@ -215,7 +201,7 @@ topic_reader_extent(const TopicReader *reader)
 {
 	int64		extent = 0;
 
-	for (int i = 0; i < reader->npartitions; i++)
+	for (int i = 0; i < reader->nsources; i++)
 		extent += Max(reader->end[i] - reader->start[i], 0);
 	return extent;
 }
@@ -226,8 +212,8 @@ compare_slices(const void *a, const void *b)
 	const TopicSlice *left = a;
 	const TopicSlice *right = b;
 
-	if (left->partition != right->partition)
-		return left->partition < right->partition ? -1 : 1;
+	if (left->source != right->source)
+		return left->source < right->source ? -1 : 1;
 	if (left->start != right->start)
 		return left->start < right->start ? -1 : 1;
 	return 0;
@@ -277,32 +263,34 @@ make_slices(TopicReader *reader, const TopicBoxes *boxes)
 		ntimes = distinct_times(boxes, &times);
 	if (ntimes > 0)
 	{
-		KafkaRange *partitions = all_partitions(reader, reader->npartitions);
-
 		acquire(reader);
 		time_offsets = palloc(sizeof(int64 *) * ntimes);
 		for (int i = 0; i < ntimes; i++)
 		{
-			time_offsets[i] = palloc(sizeof(int64) * Max(reader->npartitions, 1));
-			offsets_for_time(reader, reader->npartitions, partitions, times[i], time_offsets[i]);
+			time_offsets[i] = palloc(sizeof(int64) * Max(reader->nsources, 1));
+			offsets_for_time(reader, times[i], time_offsets[i]);
 		}
 	}
 
-	for (int partition = 0; partition < reader->npartitions; partition++)
+	for (int source = 0; source < reader->nsources; source++)
 	{
+		const char *topic = reader->sources[source].topic;
+		int32		partition = reader->sources[source].partition;
 		int			nboxes = boxes ? boxes->n : 1;
 
 		for (int i = 0; i < nboxes; i++)
 		{
 			TopicSlice *slice;
-			int64		start = reader->start[partition];
-			int64		end = reader->end[partition];
+			int64		start = reader->start[source];
+			int64		end = reader->end[source];
 
 			if (boxes)
 			{
 				const TopicBox *box = &boxes->boxes[i];
 
 				if (partition < box->first_partition || partition > box->last_partition)
+					continue;
+				if (box->topic != NULL && strcmp(box->topic, topic) != 0)
 					continue;
 				start = Max(start, box->first_offset);
 				if (box->last_offset < PG_INT64_MAX)
@@ -313,7 +301,7 @@ make_slices(TopicReader *reader, const TopicBoxes *boxes)
 
 					while (t + 1 < ntimes && times[t + 1] <= box->min_timestamp)
 						t++;
-					start = Max(start, time_offsets[t][partition]);
+					start = Max(start, time_offsets[t][source]);
 				}
 			}
 			if (start >= end)
@@ -324,7 +312,9 @@ make_slices(TopicReader *reader, const TopicBoxes *boxes)
 				reader->slices = repalloc(reader->slices, sizeof(TopicSlice) * max);
 			}
 			slice = &reader->slices[n++];
+			slice->topic = topic;
 			slice->partition = partition;
+			slice->source = source;
 			slice->start = start;
 			slice->end = end;
 		}
@@ -337,7 +327,7 @@ make_slices(TopicReader *reader, const TopicBoxes *boxes)
 		TopicSlice *slice = &reader->slices[i];
 		TopicSlice *last = merged > 0 ? &reader->slices[merged - 1] : NULL;
 
-		if (last && last->partition == slice->partition && slice->start <= last->end)
+		if (last && last->source == slice->source && slice->start <= last->end)
 			last->end = Max(last->end, slice->end);
 		else
 			reader->slices[merged++] = *slice;
@@ -379,13 +369,14 @@ make_ranges(TopicReader *reader)
 		const TopicSlice *slice = &reader->slices[i];
 		KafkaRange *range = reader->nranges > 0 ? &reader->ranges[reader->nranges - 1] : NULL;
 
-		if (range == NULL || range->partition != slice->partition ||
+		if (range == NULL || range->source != slice->source ||
 			slice->start - range->end >= GAP_READ_OVER)
 		{
 			reader->range_slice[reader->nranges] = i;
 			range = &reader->ranges[reader->nranges++];
-			range->topic = reader->table->topic;
+			range->topic = slice->topic;
 			range->partition = slice->partition;
+			range->source = slice->source;
 			range->start = range->position = slice->start;
 		}
 		range->end = slice->end;
@@ -499,9 +490,9 @@ topic_reader_stats(const TopicReader *reader)
 }
 
 const TopicSlice *
-topic_reader_slices(const TopicReader *reader, int *n, int *npartitions)
+topic_reader_slices(const TopicReader *reader, int *n, int *nsources)
 {
 	*n = reader->nslices;
-	*npartitions = reader->npartitions;
+	*nsources = reader->nsources;
 	return reader->slices;
 }

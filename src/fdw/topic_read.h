@@ -1,6 +1,6 @@
 /*
  * topic_read.h
- *	  Reading a bounded part of a topic: which offsets of which partitions, fixed
+ *	  Reading a bounded part of a table's topics: which offsets of which partitions, fixed
  *	  at the start (DESIGN.md, decision 3), and their records one batch after the other.
  */
 #ifndef UK_TOPIC_READ_H
@@ -12,7 +12,9 @@
 /* Half-open piece of a partition that is wanted. */
 typedef struct TopicSlice
 {
+	const char *topic;
 	int32		partition;
+	int32		source;			/* number of the partition among all of the table's */
 	int64		start;
 	int64		end;
 } TopicSlice;
@@ -30,7 +32,7 @@ typedef struct TopicReaderStats
 extern TopicReader *topic_reader_create(const TopicTable *table, Oid userid);
 
 /*
- * Find out partitions and the bounds of the table in each of them.  They stay
+ * Find out topics, partitions and the bounds of the table in each of them.  They stay
  * fixed for the life of the reader: later calls do nothing.
  */
 extern void topic_reader_open(TopicReader *reader);
@@ -44,7 +46,7 @@ extern void topic_reader_start(TopicReader *reader, const TopicBoxes *boxes);
 
 /*
  * Next records, within the wanted slices; 0 at the end.  They live until the next
- * call.  Errors are those of kafka_consume().
+ * call, their topics' names as long as the reader.  Errors are those of kafka_consume().
  */
 extern int	topic_reader_next(TopicReader *reader, KafkaRecord **records);
 
@@ -54,7 +56,7 @@ extern void topic_reader_end(TopicReader *reader);
 
 extern const TopicReaderStats *topic_reader_stats(const TopicReader *reader);
 
-/* Slices of the current pass, by partition and start; and the partitions there are. */
-extern const TopicSlice *topic_reader_slices(const TopicReader *reader, int *n, int *npartitions);
+/* Slices of the current pass, by source and start; and how many sources there are. */
+extern const TopicSlice *topic_reader_slices(const TopicReader *reader, int *n, int *nsources);
 
 #endif							/* UK_TOPIC_READ_H */

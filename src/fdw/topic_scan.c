@@ -168,7 +168,7 @@ next_records(TopicScan *scan, KafkaRecord **records)
 		topic_reader_release(scan->reader);
 		scan->topic_done = true;
 		if (shows_own_writes(scan->table))
-			scan->pending = pending_read_begin(scan->table->serverid, scan->table->topic, scan->mark);
+			scan->pending = pending_read_begin(scan->table, scan->mark);
 	}
 	if (scan->pending == NULL)
 		return 0;
@@ -371,11 +371,12 @@ topic_scan_next(TopicScan *scan, Datum *values, bool *isnull)
 }
 
 void
-topic_scan_origin(const TopicScan *scan, int32 *partition, const char **key, Size *key_len)
+topic_scan_origin(const TopicScan *scan, KafkaOutRecord *origin)
 {
-	*partition = record_home_partition(scan->origin);
-	*key = scan->origin->key;
-	*key_len = scan->origin->key_len;
+	origin->topic = scan->origin->topic;
+	origin->partition = scan->origin->partition;
+	origin->key = scan->origin->key;
+	origin->key_len = scan->origin->key_len;
 }
 
 void
@@ -518,12 +519,10 @@ topicIterateForeignScan(ForeignScanState *node)
 		return slot;
 	if (state->row_ids != NULL)
 	{
-		int32		partition;
-		const char *key;
-		Size		key_len;
+		KafkaOutRecord origin;
 
-		topic_scan_origin(state->scan, &partition, &key, &key_len);
-		row_ids_put(state->row_ids, partition, key, key_len, &ctid);
+		topic_scan_origin(state->scan, &origin);
+		row_ids_put(state->row_ids, &origin, &ctid);
 	}
 	if (state->system_columns)
 		store_with_system_columns(slot);

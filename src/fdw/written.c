@@ -134,11 +134,11 @@ find_entry(Oid serverid, const char *topic, int32 partition)
 
 /* The first partition that does not show yet what was written; -1: none. */
 static int
-first_missing(const TopicTable *table, int npartitions, const int64 *end)
+first_missing(Oid serverid, int npartitions, const KafkaRange *partitions, const int64 *end)
 {
 	for (int i = 0; entries != NULL && i < npartitions; i++)
 	{
-		const WrittenEntry *entry = find_entry(table->serverid, table->topic, i);
+		const WrittenEntry *entry = find_entry(serverid, partitions[i].topic, partitions[i].partition);
 
 		if (entry != NULL && entry->next_offset > end[i])
 			return i;
@@ -151,8 +151,7 @@ first_missing(const TopicTable *table, int npartitions, const int64 *end)
  * shorter than what was written, transactions that are open included: forget that.
  */
 static void
-forget_what_is_gone(const KafkaConfig *config, const TopicTable *table, int npartitions,
-					const KafkaRange *partitions)
+forget_what_is_gone(const KafkaConfig *config, int npartitions, const KafkaRange *partitions)
 {
 	KafkaConsumer *consumer = kafka_consumer_acquire(kafka_config_uncommitted(config), 0, CurrentMemoryContext);
 	int64	   *high = palloc(sizeof(int64) * npartitions);
@@ -161,7 +160,7 @@ forget_what_is_gone(const KafkaConfig *config, const TopicTable *table, int npar
 	kafka_consumer_release(consumer);
 	for (int i = 0; i < npartitions; i++)
 	{
-		WrittenEntry *entry = find_entry(table->serverid, table->topic, i);
+		WrittenEntry *entry = find_entry(config->serverid, partitions[i].topic, partitions[i].partition);
 
 		if (entry != NULL && entry->next_offset > high[i])
 			entry->next_offset = -1;
@@ -170,30 +169,31 @@ forget_what_is_gone(const KafkaConfig *config, const TopicTable *table, int npar
 }
 
 void
-written_wait(KafkaConsumer *consumer, const KafkaConfig *config, const TopicTable *table,
-			 int npartitions, const KafkaRange *partitions, int64 *end)
+written_wait(KafkaConsumer *consumer, const KafkaConfig *config, int npartitions,
+			 const KafkaRange *partitions, int64 *end)
 {
 	TimestampTz start = GetCurrentTimestamp();
 	long		poll = FIRST_POLL_MS;
 	bool		asked = false;
 	int			missing;
 
-	while ((missing = first_missing(table, npartitions, end)) >= 0)
+	while ((missing = first_missing(config->serverid, npartitions, partitions, end)) >= 0)
 	{
 		long		waited = TimestampDifferenceMilliseconds(start, GetCurrentTimestamp());
 
 		if (waited >= Min(RECREATED_MS, config->timeout_ms) && !asked)
 		{
 			asked = true;
-			forget_what_is_gone(config, table, npartitions, partitions);
+			forget_what_is_gone(config, npartitions, partitions);
 			continue;
 		}
 		if (waited >= config->timeout_ms)
 			ereport(ERROR,
 					(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-					 errmsg("own writes to topic \"%s\" cannot be read yet", table->topic),
+					 errmsg("own writes to topic \"%s\" cannot be read yet", partitions[missing].topic),
 					 errdetail("Partition %d: this session has written up to offset %lld, but an open Kafka transaction of another producer holds the last stable offset at %lld.",
-							   missing, (long long) find_entry(table->serverid, table->topic, missing)->next_offset - 1,
+							   partitions[missing].partition,
+							   (long long) find_entry(config->serverid, partitions[missing].topic, partitions[missing].partition)->next_offset - 1,
 							   (long long) end[missing]),
 					 errhint("It ends by commit or abort, or after that producer's transaction.timeout.ms.")));
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,

@@ -20,11 +20,11 @@ extern void written_abort(void);
 
 /*
  * Read your own writes: while an open transaction of another producer holds the last
- * stable offsets end[] of the topic's partitions below what this session has
+ * stable offsets end[] of these partitions below what this session has
  * committed, ask again; ERROR 55P03 after the server's timeout.
  */
-extern void written_wait(KafkaConsumer *consumer, const KafkaConfig *config, const TopicTable *table,
-						 int npartitions, const KafkaRange *partitions, int64 *end);
+extern void written_wait(KafkaConsumer *consumer, const KafkaConfig *config, int npartitions,
+						 const KafkaRange *partitions, int64 *end);
 
 /*
  * In the place of a topic, where no topic can have this name: the partition is a

@@ -220,7 +220,7 @@ avro_frame_writer_init(AvroFrameWriter *writer, const EncoderSpec *spec, const A
 	memset(writer, 0, sizeof(*writer));
 	writer->registry = spec->registry;
 	writer->schema = schema;
-	writer->subject = options->subject ? options->subject : psprintf("%s-%s", spec->topic, spec->is_key ? "key" : "value");
+	writer->subject = encoder_subject(spec, options->subject);
 }
 
 void
@@ -230,6 +230,7 @@ avro_frame_put(AvroFrameWriter *writer, StringInfo bytes)
 
 	if (!writer->registered)
 	{
+		encoder_subject_require(writer->subject);
 		writer->id = registry_register(writer->registry, writer->subject, writer->schema);
 		writer->registered = true;
 	}

@@ -85,7 +85,7 @@ avro_connect_kind(const AvroNode *node, ConnectKind *kind)
 /* === Single values ========================================================== */
 
 static void
-set_text(JsonText *text, JsonKind kind, const char *bytes, Size len)
+set_text(JsonText *text, int kind, const char *bytes, Size len)
 {
 	text->text = bytes;
 	text->len = (uint32) len;
@@ -214,7 +214,7 @@ json_append(StringInfo out, AvroInput *in, const AvroNode *node, bool strip_nul)
 			items_append(out, in, node, strip_nul);
 			return;
 		default:
-			avro_connect_read(in, node, strip_nul, &value);
+			avro_connect_read(in, node, strip_nul, false, &value);
 			if (value.text.kind == JK_STRING)
 				string_append(out, value.text.text, value.text.len);
 			else
@@ -228,7 +228,7 @@ json_append(StringInfo out, AvroInput *in, const AvroNode *node, bool strip_nul)
 /* === Values ================================================================= */
 
 void
-avro_connect_read(AvroInput *in, const AvroNode *node, bool strip_nul, AvroConnectValue *value)
+avro_connect_read(AvroInput *in, const AvroNode *node, bool strip_nul, bool raw_bytes, AvroConnectValue *value)
 {
 	JsonText   *text = &value->text;
 	StringInfoData out;
@@ -271,6 +271,13 @@ avro_connect_read(AvroInput *in, const AvroNode *node, bool strip_nul, AvroConne
 			len = strlen(bytes);
 			bytes = text_to_utf8(bytes, &len);
 			set_text(text, JK_STRING, bytes, len);
+			return;
+		case AVRO_BYTES:
+		case AVRO_FIXED:
+			if (!raw_bytes || is_spelled(node))
+				break;
+			bytes = avro_read_raw(in, node, &len);
+			set_text(text, CONNECT_BYTES, bytes, len);
 			return;
 		default:
 			break;

@@ -23,11 +23,12 @@ typedef struct AvroConnectValue
 } AvroConnectValue;
 
 /*
- * The next value.  Bytes and decimals are base64, records and maps are objects, symbols
- * and text strings.  strip_nul: NUL in text is dropped.  ERROR 22P03 for bytes that are
+ * The next value.  Bytes and decimals are base64, or CONNECT_BYTES where raw_bytes is
+ * given and they are not nested; records and maps are objects, symbols and text strings.  strip_nul: NUL in text is dropped.  ERROR 22P03 for bytes that are
  * no value of the schema, 22021 for text that is no UTF-8 or holds NUL.
  */
-extern void avro_connect_read(AvroInput *in, const AvroNode *node, bool strip_nul, AvroConnectValue *value);
+extern void avro_connect_read(AvroInput *in, const AvroNode *node, bool strip_nul, bool raw_bytes,
+							  AvroConnectValue *value);
 
 /* What such values stand for: by Connect's name in the schema, else by Avro's logical type. */
 extern void avro_connect_kind(const AvroNode *node, ConnectKind *kind);

@@ -11,8 +11,10 @@
 #include "common/base64.h"
 #include "format/connect.h"
 #include "format/connect_schema.h"
+#include "format/decimal_bytes.h"
 #include "format/json_value.h"
 #include "format/lenient.h"
+#include "format/value_output.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -31,9 +33,11 @@ typedef struct ConnectColumn
 	bool		array;
 	Oid			base;			/* type without domains, an array's elements' */
 	bool		direct;			/* timestamp, exactly */
+	bool		direct_instant; /* timestamptz, exactly */
+	bool		direct_bytes;	/* bytea, exactly */
 	bool		number;			/* keeps numbers as they are, whatever they count */
 	bool		json;			/* keeps everything as it is */
-	const char *time_zone;		/* the table's */
+	pg_tz	   *zone;			/* the table's */
 	bool		calendar;		/* date or timestamp: reads ISO 8601 text */
 	bool		special;		/* values that no schema has to tell of are converted */
 	ConnectKind plain;			/* where no schema tells */
@@ -113,7 +117,7 @@ logical_text(const ConnectColumn *column, const JsonText *value, bool *is_number
 	if (infinity)
 		return pstrdup(infinity);
 	if (kind->logical == LOGICAL_INSTANT)
-		return connect_instant_text(connect_timestamp(kind, number), column->base == TIMESTAMPOID ? column->time_zone : NULL);
+		return connect_instant_text(connect_timestamp(kind, number), column->base == TIMESTAMPOID ? column->zone : NULL);
 	switch (kind->logical)
 	{
 		case LOGICAL_DATE:
@@ -203,6 +207,41 @@ array_value(ConnectColumn *column, const JsonText *value, bool *isnull)
 	return result;
 }
 
+static Datum column_value(ConnectColumn *column, const JsonText *value, bool *isnull);
+
+/* Bytes that are not base64: those that are wanted so, or as a number, never become it. */
+static Datum
+bytes_value(ConnectColumn *column, const JsonText *value, bool *isnull)
+{
+	JsonText	text = {.kind = JK_STRING};
+	StringInfoData base64;
+	char	   *number;
+	Datum		result;
+
+	if (column->direct_bytes)
+	{
+		*isnull = false;
+		return PointerGetDatum(cstring_to_text_with_len(value->text, (int) value->len));
+	}
+	if (column->kind.logical == LOGICAL_DECIMAL && !column->array)
+	{
+		number = decimal_bytes_text(value->text, (int) value->len, column->kind.parameter, column->kind.name);
+		text.kind = JK_NUMBER;
+		text.text = number;
+		text.len = strlen(number);
+		result = json_value_datum(column->target, &text, isnull);
+		pfree(number);
+		return result;
+	}
+	initStringInfo(&base64);
+	append_base64(&base64, value->text, value->len);
+	text.text = base64.data;
+	text.len = base64.len;
+	result = column_value(column, &text, isnull);
+	pfree(base64.data);
+	return result;
+}
+
 static Datum
 column_value(ConnectColumn *column, const JsonText *value, bool *isnull)
 {
@@ -211,6 +250,8 @@ column_value(ConnectColumn *column, const JsonText *value, bool *isnull)
 	char	   *text;
 	Datum		result;
 
+	if (value->kind == CONNECT_BYTES)
+		return bytes_value(column, value, isnull);
 	if ((column->kind.logical == LOGICAL_PLAIN && !column->special) || value->kind <= JK_NULL)
 		return json_value_datum(column->target, value, isnull);
 	if (column->array)
@@ -225,6 +266,13 @@ column_value(ConnectColumn *column, const JsonText *value, bool *isnull)
 			*isnull = false;
 			return TimestampGetDatum(connect_timestamp(&column->kind, number));
 		}
+	}
+	if (column->kind.logical == LOGICAL_INSTANT && value->kind == JK_NUMBER && (column->direct_instant || column->direct))
+	{
+		int64		instant = connect_timestamp(&column->kind, connect_required_int64(&column->kind, value));
+
+		*isnull = false;
+		return TimestampTzGetDatum(column->direct ? connect_local_time(instant, column->zone) : instant);
 	}
 	text = logical_text(column, value, &is_number);
 	if (text == NULL)
@@ -322,6 +370,8 @@ is_unavailable(const ConnectRow *row, const ConnectColumn *column, const JsonTex
 			return column->array && array_is_marker(row, value);
 		case JK_OBJECT:
 			return value->len == strlen(row->marker_map) && memcmp(value->text, row->marker_map, value->len) == 0;
+		case CONNECT_BYTES:
+			return value->len == row->marker_len && memcmp(value->text, row->options.unavailable, value->len) == 0;
 		default:
 			return false;
 	}
@@ -416,7 +466,7 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 		column->field = field_of[i];
 		column->index = columns[i].index;
 		column->name = columns[i].column;
-		column->time_zone = options->time_zone;
+		column->zone = pg_tzset(options->time_zone);
 		column->member = columns[i].field;
 		column->base = getBaseType(columns[i].type);
 		element = get_element_type(column->base);
@@ -424,6 +474,8 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 		if (column->array)
 			column->base = getBaseType(element);
 		column->direct = columns[i].type == TIMESTAMPOID && columns[i].typmod < 0;
+		column->direct_instant = columns[i].type == TIMESTAMPTZOID && columns[i].typmod < 0;
+		column->direct_bytes = columns[i].type == BYTEAOID;
 		column->json = column->base == JSONOID || column->base == JSONBOID;
 		column->number = column->base == INT2OID || column->base == INT4OID || column->base == INT8OID ||
 			column->base == NUMERICOID || column->base == FLOAT4OID || column->base == FLOAT8OID;

@@ -58,8 +58,10 @@ extern void connect_row_read_whole(ConnectRow *row, const char *field, const Jso
  * For messages that are not JSON: values by slots, one for each field that columns
  * want.  take() sets the columns as read() does, from values that are as Connect's JSON
  * converter would write them (in UTF-8), JK_MISSING where a message has none.  kinds():
- * what the next rows' values stand for, by slot.
+ * what the next rows' values stand for, by slot.  Bytes need not be base64: of kind
+ * CONNECT_BYTES they are 'text' as they stand.
  */
+#define CONNECT_BYTES	(JK_ARRAY + 1)
 struct ConnectKind;
 extern int	connect_row_nslots(const ConnectRow *row);
 extern int	connect_row_slot(const ConnectRow *row, const char *field);	/* -1: no column wants it */

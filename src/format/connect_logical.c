@@ -365,20 +365,33 @@ connect_timestamp(const ConnectKind *kind, int64 number)
 	return result;
 }
 
-char *
-connect_instant_text(int64 instant, const char *time_zone)
+int64
+connect_local_time(int64 instant, pg_tz *zone)
 {
-	Datum		local;
+	struct pg_tm tm;
+	fsec_t		fsec;
+	int			tz;
+	long		offset;
+	Timestamp	local;
 
-	if (time_zone == NULL)
-	{
-		char	   *text = connect_timestamp_text(instant);
-		char	   *era = strstr(text, " BC");
+	if (pg_get_timezone_offset(zone, &offset) && offset == 0)
+		return instant;
+	if (timestamp2tm(instant, &tz, &tm, &fsec, NULL, zone) != 0 || tm2timestamp(&tm, fsec, NULL, &local) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range")));
+	return local;
+}
 
-		return era ? psprintf("%.*s+00 BC", (int) (era - text), text) : psprintf("%s+00", text);
-	}
-	local = DirectFunctionCall2(timestamptz_zone, PointerGetDatum(cstring_to_text(time_zone)), TimestampTzGetDatum(instant));
-	return connect_timestamp_text(DatumGetTimestamp(local));
+char *
+connect_instant_text(int64 instant, pg_tz *zone)
+{
+	char	   *text = connect_timestamp_text(zone ? connect_local_time(instant, zone) : instant);
+	char	   *era = strstr(text, " BC");
+
+	if (zone)
+		return text;
+	return era ? psprintf("%.*s+00 BC", (int) (era - text), text) : psprintf("%s+00", text);
 }
 
 /* Also of more than a day and less than nothing: MySQL's TIME, durations. */

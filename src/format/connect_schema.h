@@ -82,7 +82,10 @@ extern int64 connect_timestamp(const ConnectKind *kind, int64 number);
 extern char *connect_timestamp_text(int64 timestamp);
 extern const char *connect_infinity_text(const ConnectKind *kind, int64 number);
 
+/* What clocks in a zone say at an instant. */
+extern int64 connect_local_time(int64 instant, pg_tz *zone);
+
 /* An instant's text: with its offset, or where a zone is given what clocks there say. */
-extern char *connect_instant_text(int64 instant, const char *time_zone);
+extern char *connect_instant_text(int64 instant, pg_tz *zone);
 
 #endif							/* UK_CONNECT_SCHEMA_H */

@@ -191,7 +191,7 @@ find_member(DebeziumAvroDecoder *decoder, AvroInput *in, const AvroNode *node, E
 	}
 	else
 	{
-		avro_connect_read(in, node, decoder->event.cdc.strip_nul, value);
+		avro_connect_read(in, node, decoder->event.cdc.strip_nul, false, value);
 		*found = value->text;
 	}
 }
@@ -256,14 +256,14 @@ find_source(DebeziumDecoder *event)
 			avro_skip(&in, source->children[i]);
 		else
 		{
-			avro_connect_read(&in, source->children[i], event->cdc.strip_nul, &decoder->source_members[member]);
+			avro_connect_read(&in, source->children[i], event->cdc.strip_nul, false, &decoder->source_members[member]);
 			event->source[member] = decoder->source_members[member].text;
 		}
 	}
 	if (decoder->properties)
 	{
 		in = decoder->source_input;
-		avro_connect_read(&in, source, event->cdc.strip_nul, &decoder->members[EVENT_SOURCE]);
+		avro_connect_read(&in, source, event->cdc.strip_nul, false, &decoder->members[EVENT_SOURCE]);
 		event->cdc.found[EVENT_SOURCE] = decoder->members[EVENT_SOURCE].text;
 	}
 }
@@ -299,7 +299,7 @@ read_image(CdcDecoder *cdc, const JsonText *image, bool before, RowSink *sink)
 			avro_skip(&in, schema->record->children[i]);
 			continue;
 		}
-		avro_connect_read(&in, schema->record->children[i], cdc->strip_nul, &decoder->values[slot]);
+		avro_connect_read(&in, schema->record->children[i], cdc->strip_nul, true, &decoder->values[slot]);
 		decoder->found[slot] = decoder->values[slot].text;
 	}
 	connect_row_take(row, decoder->found, sink);

@@ -54,3 +54,22 @@ format_metadata(const FormatRoutine *format, const char *name)
 	}
 	return NULL;
 }
+
+const char *
+encoder_subject(const EncoderSpec *spec, const char *given)
+{
+	if (given != NULL || spec->topic == NULL)
+		return given;
+	return psprintf("%s-%s", spec->topic, spec->is_key ? "key" : "value");
+}
+
+void
+encoder_subject_require(const char *subject)
+{
+	if (subject == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_DYNAMIC_PARAMETER_VALUE_NEEDED),
+				 errmsg("the subject of a schema is not known"),
+				 errdetail("It is called after the topic, of which there are several."),
+				 errhint("Name it by the option \"subject\" of the format.")));
+}

@@ -108,7 +108,7 @@ typedef struct EncoderSpec
 	const FormatColumn *columns;	/* index: place in the arrays given to encode */
 	List	   *options;
 	bool		is_key;
-	const char *topic;
+	const char *topic;			/* NULL: not known */
 	const char *time_zone;		/* in which naive timestamps are, where instants are written */
 	const struct RegistryAccess *registry;	/* of formats that ask one */
 } EncoderSpec;
@@ -194,6 +194,14 @@ typedef struct FormatRoutine
 	 */
 	bool		(*truncates) (Decoder *decoder, const char *bytes, Size len);
 } FormatRoutine;
+
+/*
+ * The subject under which a registry has the schema of what is written: the one that is
+ * given (NULL: none), or that of the topic; NULL where the topic is not known, which
+ * require() refuses (HV002).  palloc'd, or 'given'.
+ */
+extern const char *encoder_subject(const EncoderSpec *spec, const char *given);
+extern void encoder_subject_require(const char *subject);
 
 /* NULL if there is no such format in this build. */
 extern const FormatRoutine *format_lookup(const char *name);

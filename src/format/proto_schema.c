@@ -551,13 +551,17 @@ unescape(const char *text, uint32 *len)
 static bool
 read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *field, const ProtoValue *value)
 {
-	const char *text = pnstrdup(value->p, value->len);
+	const char *text;
+	const char *name;
 	double		number;
 	float		single;
 	uint32		bits;
 	int32		symbol;
 	char	   *end = NULL;
 
+	if (!pg_verify_mbstr(PG_UTF8, value->p, (int) value->len, true))
+		return bad(parser, psprintf("field \"%s.%s\" has a default that is no UTF-8, or has a NUL", message->name, field->name));
+	text = pnstrdup(value->p, value->len);
 	switch (field->type)
 	{
 		case PROTO_STRING:
@@ -572,7 +576,8 @@ read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *fiel
 			field->default_bits = strcmp(text, "true") == 0;
 			return true;
 		case PROTO_ENUM:
-			if (!proto_enum_number(field->enumeration, text, value->len, &symbol))
+			name = text_of(parser, value);
+			if (!proto_enum_number(field->enumeration, name, strlen(name), &symbol))
 				break;
 			field->default_bits = (uint64) (int64) symbol;
 
@@ -608,7 +613,7 @@ read_default(SchemaParser *parser, const ProtoMessage *message, ProtoField *fiel
 				field->default_bits = field->default_bits << 1 ^ -(field->default_bits >> 63);
 			return true;
 	}
-	return bad(parser, psprintf("field \"%s.%s\" has a default that is none: \"%s\"", message->name, field->name, text));
+	return bad(parser, psprintf("field \"%s.%s\" has a default that is none: \"%s\"", message->name, field->name, text_of(parser, value)));
 }
 
 static bool

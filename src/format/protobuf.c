@@ -565,7 +565,7 @@ confluent_create_encoder(const EncoderSpec *spec)
 	encoder->framed = true;
 	encoder->registry = spec->registry;
 	encoder->schema = options.schema;
-	encoder->subject = options.subject ? options.subject : psprintf("%s-%s", spec->topic, spec->is_key ? "key" : "value");
+	encoder->subject = encoder_subject(spec, options.subject);
 	encoder->registered = options.schema_id >= 0;
 	encoder->id = (uint32) options.schema_id;
 	return &encoder->base;
@@ -589,6 +589,7 @@ put_frame(ProtoEncoder *encoder, StringInfo bytes)
 
 	if (!encoder->registered)
 	{
+		encoder_subject_require(encoder->subject);
 		encoder->id = encoder->schema ? registry_register_as(encoder->registry, encoder->subject, "PROTOBUF", encoder->schema)
 			: registry_latest(encoder->registry, encoder->subject, "PROTOBUF");
 		encoder->registered = true;

@@ -348,7 +348,7 @@ append_decimal(StringInfo out, DecimalFormat format, int32 typmod, Datum value)
 }
 
 static void
-append_spelled(StringInfo out, BinaryFormat format, const unsigned char *data, Size len)
+append_binary(StringInfo out, BinaryFormat format, const unsigned char *data, Size len)
 {
 	static const char hex[] = "0123456789abcdef";
 	char	   *p;
@@ -379,7 +379,7 @@ append_spelled(StringInfo out, BinaryFormat format, const unsigned char *data, S
 void
 style_append_bytes(StringInfo out, const ValueStyle *style, const char *bytes, Size len)
 {
-	append_spelled(out, style->binary, (const unsigned char *) bytes, len);
+	append_binary(out, style->binary, (const unsigned char *) bytes, len);
 }
 
 void
@@ -394,7 +394,7 @@ style_append(StringInfo out, const ValueStyle *style, Oid type, int32 typmod, pg
 			break;
 		case BYTEAOID:
 			bytes = PG_DETOAST_DATUM_PACKED(value);
-			append_spelled(out, style->binary, (const unsigned char *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+			append_binary(out, style->binary, (const unsigned char *) VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
 			if ((Pointer) bytes != DatumGetPointer(value))
 				pfree(bytes);
 			break;

@@ -37,8 +37,9 @@
 #define VERSION_VALID_FROM	"__valid_from"	/* timestamptz not null */
 #define VERSION_SEQ			"__seq"			/* bigint not null */
 #define VERSION_OP			"__op"			/* "char" not null */
-#define VERSION_PARTITION	"__partition"	/* integer not null: of the holder (u r),
-											 * of the delete (d), of the cause (e) */
+#define VERSION_PARTITION	"__partition"	/* integer not null: number of the source (see
+											 * fdw/topic_find.h) of the holder (u r), of the
+											 * delete (d), of the cause (e) */
 #define VERSION_OFFSET		"__offset"		/* bigint not null */
 #define VERSION_TIMESTAMP	"__timestamp"	/* timestamptz, Kafka's own; NULL if unset */
 #define VERSION_EVENT_TIME	"__event_time"	/* timestamptz; r only: the holder's event

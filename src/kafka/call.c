@@ -55,18 +55,38 @@ kafka_job_attempt_ms(KafkaJob *job, int64 begun)
 }
 
 static rd_kafka_resp_err_t
-fetch_metadata(KafkaJob *job, rd_kafka_topic_t *rkt, const rd_kafka_metadata_t **metadata)
+fetch_metadata(KafkaJob *job, rd_kafka_topic_t *rkt, bool all, const rd_kafka_metadata_t **metadata)
 {
 	int64		begun = kafka_now_ms();
 	rd_kafka_resp_err_t err;
 
 	for (;;)
 	{
-		err = rd_kafka_metadata(job->handle->rk, rkt == NULL, rkt, metadata, kafka_job_attempt_ms(job, begun));
+		err = rd_kafka_metadata(job->handle->rk, all, rkt, metadata, kafka_job_attempt_ms(job, begun));
 		if (err == RD_KAFKA_RESP_ERR_NO_ERROR || !kafka_error_passes(err) || kafka_job_out_of_time(job))
 			return err;
 		kafka_job_pause();
 	}
+}
+
+static void
+note_topic(KafkaJob *job, int i, const rd_kafka_metadata_topic_t *topic)
+{
+	job->topic_err[i] = topic->err;
+	job->partitions[i] = topic->partition_cnt;
+	if (job->topic_err[i] == RD_KAFKA_RESP_ERR_NO_ERROR && job->partitions[i] == 0)
+		job->topic_err[i] = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+}
+
+/*
+ * Is it worth asking for a topic again?  What its broker is about to mend is, and for a
+ * moment a topic that it does not know.
+ */
+static bool
+ask_again(KafkaJob *job, int i, int try)
+{
+	return kafka_error_passes(job->topic_err[i]) ||
+		(job->topic_err[i] == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && try < UNKNOWN_TOPIC_RETRIES);
 }
 
 static void
@@ -83,42 +103,93 @@ describe_topic(KafkaJob *job, int i)
 	{
 		const rd_kafka_metadata_t *metadata;
 
-		job->err = fetch_metadata(job, rkt, &metadata);
+		job->err = fetch_metadata(job, rkt, false, &metadata);
 		if (job->err != RD_KAFKA_RESP_ERR_NO_ERROR)
 			break;
 		job->topic_err[i] = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
 		if (metadata->topic_cnt == 1)
-		{
-			job->topic_err[i] = metadata->topics[0].err;
-			job->partitions[i] = metadata->topics[0].partition_cnt;
-			if (job->topic_err[i] == RD_KAFKA_RESP_ERR_NO_ERROR && job->partitions[i] == 0)
-				job->topic_err[i] = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-		}
+			note_topic(job, i, &metadata->topics[0]);
 		rd_kafka_metadata_destroy(metadata);
 
-		if (kafka_job_out_of_time(job) ||
-			!(kafka_error_passes(job->topic_err[i]) ||
-			  (job->topic_err[i] == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && try < UNKNOWN_TOPIC_RETRIES)))
+		if (kafka_job_out_of_time(job) || !ask_again(job, i, try))
 			break;
 		kafka_job_pause();
 	}
 	rd_kafka_topic_destroy(rkt);
 }
 
+static int
+compare_topics(const void *a, const void *b)
+{
+	return strcmp(((const rd_kafka_metadata_topic_t *) a)->topic, ((const rd_kafka_metadata_topic_t *) b)->topic);
+}
+
+/*
+ * Metadata of all the job's topics in one request: one for the topics that the client
+ * knows, which these are as long as there is a handle of each.
+ */
+static void
+describe_topics(KafkaJob *job)
+{
+	rd_kafka_topic_t **rkts = calloc(job->ntopics, sizeof(*rkts));
+	bool		again = true;
+
+	if (rkts == NULL)
+	{
+		job->err = RD_KAFKA_RESP_ERR__FAIL;
+		return;
+	}
+	for (int i = 0; i < job->ntopics; i++)
+	{
+		rkts[i] = rd_kafka_topic_new(job->handle->rk, job->topics[i], NULL);
+		job->topic_err[i] = rkts[i] ? RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART : rd_kafka_last_error();
+	}
+	for (int try = 0; again; try++)
+	{
+		const rd_kafka_metadata_t *metadata;
+
+		job->err = fetch_metadata(job, NULL, false, &metadata);
+		if (job->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+			break;
+		qsort(metadata->topics, metadata->topic_cnt, sizeof(rd_kafka_metadata_topic_t), compare_topics);
+		again = false;
+		for (int i = 0; i < job->ntopics; i++)
+		{
+			rd_kafka_metadata_topic_t key = {.topic = job->topics[i]};
+			const rd_kafka_metadata_topic_t *found;
+
+			if (rkts[i] == NULL)
+				continue;
+			found = bsearch(&key, metadata->topics, metadata->topic_cnt, sizeof(key), compare_topics);
+			if (found)
+				note_topic(job, i, found);
+			again |= ask_again(job, i, try);
+		}
+		rd_kafka_metadata_destroy(metadata);
+		if (kafka_job_out_of_time(job))
+			break;
+		if (again)
+			kafka_job_pause();
+	}
+	for (int i = 0; i < job->ntopics; i++)
+		if (rkts[i])
+			rd_kafka_topic_destroy(rkts[i]);
+	free(rkts);
+}
+
 /* Does every partition of the list exist?  An absent one would never answer. */
 static bool
 partitions_exist(KafkaJob *job, rd_kafka_topic_partition_list_t *list)
 {
+	int			t = 0;
+
 	for (int i = 0; i < list->cnt; i++)
 	{
-		bool		found = false;
-
-		for (int t = 0; t < job->ntopics && !found; t++)
-		{
-			if (strcmp(job->topics[t], list->elems[i].topic) == 0)
-				found = list->elems[i].partition >= 0 && list->elems[i].partition < job->partitions[t];
-		}
-		if (!found)
+		/* topics are together in the list */
+		for (int tried = 0; tried < job->ntopics && strcmp(job->topics[t], list->elems[i].topic) != 0; tried++)
+			t = (t + 1) % job->ntopics;
+		if (strcmp(job->topics[t], list->elems[i].topic) != 0 ||
+			list->elems[i].partition < 0 || list->elems[i].partition >= job->partitions[t])
 			return false;
 	}
 	return true;
@@ -163,17 +234,17 @@ do_job(KafkaJob *job)
 		job->run(job);
 		return;
 	}
-	for (int i = 0; i < job->ntopics; i++)
+	if (job->ntopics == 1)
+		describe_topic(job, 0);
+	else if (job->ntopics > 1)
+		describe_topics(job);
+	if (job->err != RD_KAFKA_RESP_ERR_NO_ERROR)
 	{
-		describe_topic(job, i);
-		if (job->err != RD_KAFKA_RESP_ERR_NO_ERROR)
-		{
-			job->err_topic = i;
-			return;
-		}
+		job->err_topic = 0;
+		return;
 	}
 	if (job->all_topics)
-		job->err = fetch_metadata(job, NULL, &job->metadata);
+		job->err = fetch_metadata(job, NULL, true, &job->metadata);
 
 	for (int i = 0; i < job->nlists && job->err == RD_KAFKA_RESP_ERR_NO_ERROR; i++)
 	{
@@ -261,7 +332,8 @@ kafka_job_topic(KafkaJob *job, const char *topic)
 	rd_kafka_resp_err_t *errs;
 	int		   *partitions;
 
-	for (int i = 0; i < n; i++)
+	/* partitions of one topic follow one another */
+	for (int i = n - 1; i >= 0; i--)
 	{
 		if (strcmp(job->topics[i], topic) == 0)
 			return;

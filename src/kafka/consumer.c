@@ -126,13 +126,14 @@ kafka_record_headers(const KafkaRecord *record, KafkaHeader **headers)
 }
 
 static void
-fill_record(KafkaRecord *record, rd_kafka_message_t *message, const char *topic, int range)
+fill_record(KafkaRecord *record, rd_kafka_message_t *message, const KafkaRange *range, int index)
 {
 	rd_kafka_timestamp_type_t type;
 
-	record->topic = topic;
+	record->topic = range->topic;
 	record->partition = message->partition;
-	record->range = range;
+	record->source = range->source;
+	record->range = index;
 	record->offset = message->offset;
 	record->timestamp = rd_kafka_message_timestamp(message, &type);
 	switch (type)
@@ -594,7 +595,7 @@ take_batch(KafkaConsumer *consumer, KafkaRecord *records, int max, bool *moved, 
 			active = slot->active;
 			if (active < 0 || message->offset < consumer->ranges[active].position)
 				continue;
-			fill_record(&records[n++], message, topic->topic, active);
+			fill_record(&records[n++], message, &consumer->ranges[active], active);
 			advance(consumer, slot, message->offset + 1);
 			*moved = true;
 		}

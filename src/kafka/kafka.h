@@ -48,6 +48,8 @@ typedef struct KafkaRange
 	int32		partition;
 	int64		start;
 	int64		end;
+	int32		source;			/* the reader's own number for this partition, which
+								 * its records bear */
 	int64		position;		/* out: next offset; also moves over transaction
 								 * markers, aborted and compacted records */
 	bool		done;			/* out: position has reached end */
@@ -67,8 +69,9 @@ typedef enum KafkaTimestampType
  */
 typedef struct KafkaRecord
 {
-	const char *topic;
+	const char *topic;			/* the range's, not a copy */
 	int32		partition;
+	int32		source;			/* of its range */
 	int32		range;			/* index into the ranges of kafka_consume_start */
 	int64		offset;
 	int64		timestamp;		/* ms since 1970, -1 when unset */
@@ -110,6 +113,10 @@ extern void kafka_consumer_release(KafkaConsumer *consumer);
  */
 extern int	kafka_partition_count(KafkaConsumer *consumer, const char *topic, bool missing_ok);
 
+/* The same of many topics at once, in one round trip: fills partitions[n]. */
+extern void kafka_partition_counts(KafkaConsumer *consumer, int n, const char *const *topics, bool missing_ok,
+								   int *partitions);
+
 /*
  * Low watermark and last stable offset (the end a read_committed reader can
  * reach; the high watermark where no transaction is open) of each range's
@@ -130,6 +137,9 @@ extern void kafka_offsets_for_times(KafkaConsumer *consumer, int n, const KafkaR
  * when the group is not authorized.
  */
 extern int64 kafka_group_offset(KafkaConsumer *consumer, const char *group, const char *topic, int32 partition);
+
+/* Topics that brokers and their companions keep for themselves are called so. */
+#define INTERNAL_TOPIC_PREFIX	"__"
 
 /* Names of all topics (internal ones left out), palloc'd, sorted. */
 extern char **kafka_list_topics(KafkaConsumer *consumer, int *ntopics);

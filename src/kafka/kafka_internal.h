@@ -159,6 +159,7 @@ struct KafkaConsumer
 
 	int			nknown;			/* partition counts seen */
 	KnownTopic *known;
+	int			last_known;		/* where the last one asked for was */
 
 	/* reading */
 	bool		reading;

@@ -31,10 +31,19 @@ remember_topic(KafkaConsumer *consumer, const char *topic, int partitions)
 static int
 known_partitions(KafkaConsumer *consumer, const char *topic)
 {
+	int			at = consumer->last_known;
+
+	/* partitions of one topic follow one another */
 	for (int i = 0; i < consumer->nknown; i++)
 	{
-		if (strcmp(consumer->known[i].topic, topic) == 0)
-			return consumer->known[i].partitions;
+		if (at >= consumer->nknown)
+			at = 0;
+		if (strcmp(consumer->known[at].topic, topic) == 0)
+		{
+			consumer->last_known = at;
+			return consumer->known[at].partitions;
+		}
+		at++;
 	}
 	return -1;
 }
@@ -92,24 +101,62 @@ kafka_check_partitions(KafkaConsumer *consumer, int n, const KafkaRange *ranges)
 	check_ranges(consumer, n, ranges);
 }
 
+void
+kafka_partition_counts(KafkaConsumer *consumer, int n, const char *const *topics, bool missing_ok, int *partitions)
+{
+	KafkaJob   *job;
+
+	if (n == 0)
+		return;
+	job = kafka_job_new(&consumer->client);
+	for (int i = 0; i < n; i++)
+		kafka_job_topic(job, topics[i]);
+	kafka_job_run(&consumer->client, consumer->client.timeout_ms);
+	for (int i = 0; i < n; i++)
+	{
+		int			t = 0;
+
+		while (strcmp(job->topics[t], topics[i]) != 0)
+			t++;
+		if (missing_ok && (job->topic_err[t] == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
+						   job->topic_err[t] == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC))
+		{
+			partitions[i] = -1;
+			continue;
+		}
+		if (job->topic_err[t] != RD_KAFKA_RESP_ERR_NO_ERROR)
+			kafka_raise(&consumer->client, job->topic_err[t], job->topics[t], -1, -1, NULL);
+		remember_topic(consumer, job->topics[t], job->partitions[t]);
+		partitions[i] = job->partitions[t];
+	}
+	kafka_job_end(&consumer->client);
+}
+
 int
 kafka_partition_count(KafkaConsumer *consumer, const char *topic, bool missing_ok)
 {
-	KafkaJob   *job = kafka_job_new(&consumer->client);
 	int			partitions;
 
-	kafka_job_topic(job, topic);
-	kafka_job_run(&consumer->client, consumer->client.timeout_ms);
-	if (missing_ok && (job->topic_err[0] == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
-					   job->topic_err[0] == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC))
-		partitions = -1;
-	else
-	{
-		learn_topics(consumer, job);
-		partitions = job->partitions[0];
-	}
-	kafka_job_end(&consumer->client);
+	kafka_partition_counts(consumer, 1, &topic, missing_ok, &partitions);
 	return partitions;
+}
+
+static int
+compare_partition(const char *topic, int32 partition, const rd_kafka_topic_partition_t *elem)
+{
+	int			cmp = strcmp(topic, elem->topic);
+
+	if (cmp != 0)
+		return cmp;
+	return partition < elem->partition ? -1 : partition > elem->partition;
+}
+
+static int
+compare_elems(const void *a, const void *b, void *arg)
+{
+	const rd_kafka_topic_partition_t *elem = a;
+
+	return compare_partition(elem->topic, elem->partition, b);
 }
 
 /*
@@ -121,22 +168,38 @@ offset_list(int n, const KafkaRange *ranges, const int64 *ms, int64 all_ms)
 {
 	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(n);
 
+	/* -1 and -2 are the end and the beginning, and no time before 1970 is different from 0 */
 	for (int i = 0; i < n; i++)
-	{
-		/* -1 and -2 are the end and the beginning, and no time before 1970 is different from 0 */
-		if (rd_kafka_topic_partition_list_find(list, ranges[i].topic, ranges[i].partition) == NULL)
-			rd_kafka_topic_partition_list_add(list, ranges[i].topic, ranges[i].partition)->offset =
-				ms ? Max(ms[i], 0) : all_ms;
-	}
-	rd_kafka_topic_partition_list_sort(list, NULL, NULL);
+		rd_kafka_topic_partition_list_add(list, ranges[i].topic, ranges[i].partition)->offset =
+			ms ? Max(ms[i], 0) : all_ms;
+	rd_kafka_topic_partition_list_sort(list, compare_elems, NULL);
+	for (int i = list->cnt - 1; i > 0; i--)
+		if (compare_elems(&list->elems[i], &list->elems[i - 1], NULL) == 0)
+			rd_kafka_topic_partition_list_del_by_idx(list, i);
 	return list;
 }
 
 static int64
 find_offset(KafkaConsumer *consumer, rd_kafka_topic_partition_list_t *list, const KafkaRange *range)
 {
-	rd_kafka_topic_partition_t *elem = rd_kafka_topic_partition_list_find(list, range->topic, range->partition);
+	rd_kafka_topic_partition_t *elem = NULL;
+	int			first = 0;
+	int			last = list->cnt - 1;
 
+	while (first <= last)
+	{
+		int			middle = (first + last) / 2;
+		int			cmp;
+
+		elem = &list->elems[middle];
+		cmp = compare_partition(range->topic, range->partition, elem);
+		if (cmp == 0)
+			break;
+		if (cmp < 0)
+			last = middle - 1;
+		else
+			first = middle + 1;
+	}
 	if (elem->err != RD_KAFKA_RESP_ERR_NO_ERROR)
 		kafka_raise(&consumer->client, elem->err, range->topic, range->partition, -1, NULL);
 	return elem->offset;
@@ -221,8 +284,8 @@ kafka_list_topics(KafkaConsumer *consumer, int *ntopics)
 	{
 		const char *name = job->metadata->topics[i].topic;
 
-		/* the brokers' own topics begin so; the metadata of 2.0.2 doesn't mark them */
-		if (strncmp(name, "__", 2) != 0)
+		/* the metadata of 2.0.2 doesn't mark them */
+		if (strncmp(name, INTERNAL_TOPIC_PREFIX, strlen(INTERNAL_TOPIC_PREFIX)) != 0)
 			names[n++] = pstrdup(name);
 	}
 	kafka_job_end(&consumer->client);

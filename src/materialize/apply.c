@@ -352,14 +352,14 @@ apply_version(Applier *applier, const Change *change)
 	RowSource	source = {change, NULL};
 	VersionRow	message;
 
-	if (!timeline->shared && applier->partition >= 0 && applier->partition != change->partition)
+	if (!timeline->shared && applier->partition >= 0 && applier->partition != change->source)
 		load_shared(applier);
-	applier->partition = change->partition;
+	applier->partition = change->source;
 
 	memset(&message, 0, sizeof(message));
 	message.op = change->kind == ROW_DELETE ? 'd' : 'u';
 	message.valid_from = message.event_time = change->event_time;
-	message.partition = change->partition;
+	message.partition = change->source;
 	message.offset = change->offset;
 	message.timestamp = change->timestamp;
 
@@ -379,7 +379,7 @@ apply_version(Applier *applier, const Change *change)
 	{
 		const VersionRow *top = timeline_top(timeline);
 
-		if (top == NULL || (top->partition == change->partition && top->offset == change->offset))
+		if (top == NULL || (top->partition == change->source && top->offset == change->offset))
 		{
 			if (applier->winner.tuple)
 				heap_freetuple(applier->winner.tuple);

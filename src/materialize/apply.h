@@ -21,6 +21,9 @@ typedef struct ApplyMap ApplyMap;
 /* ERROR 55000 when the source lost a column that is needed.  In CurrentMemoryContext. */
 extern ApplyMap *apply_map_create(const MaintainedTable *table, const TopicTable *topic);
 
+/* From here on messages name sources by these positions, which are not copied. */
+extern void apply_map_positions(ApplyMap *map, const Positions *positions);
+
 /*
  * Fill in change->event_time: the event time column, or the Kafka timestamp.  Deletes
  * take the column only if it is metadata of the value's format, which tells when the row was

@@ -87,7 +87,7 @@ find_version(Applier *applier, const Change *change, Before *before)
 		{
 			const VersionRow *m = &timeline->messages[i];
 
-			if (m->partition == change->partition && m->offset < change->offset &&
+			if (m->partition == change->source && m->offset < change->offset &&
 				(last == NULL || m->offset > last->offset))
 				last = m;
 		}
@@ -96,7 +96,7 @@ find_version(Applier *applier, const Change *change, Before *before)
 		return;
 	}
 
-	if (applier->partition != change->partition || timeline->nboundaries == 0)
+	if (applier->partition != change->source || timeline->nboundaries == 0)
 		return;
 	top = &timeline->boundaries[timeline->nboundaries - 1];
 	if (!VERSION_OP_HAS_ROW(top->op))
@@ -121,7 +121,7 @@ find_origin(Applier *applier, const Change *change, Before *before)
 	{
 		const Origin *origin = &applier->origin[i];
 
-		if (origin->row.partition != change->partition)
+		if (origin->row.partition != change->source)
 			continue;
 		before_message(before, &origin->row);
 		before->current = origin->row.row == NULL;
@@ -132,7 +132,7 @@ static void
 find_before(Applier *applier, const Change *change, Before *before)
 {
 	memset(before, 0, sizeof(Before));
-	if (applier->has_last && applier->last.partition == change->partition)
+	if (applier->has_last && applier->last.source == change->source)
 	{
 		before->found = true;
 		before->deleted = applier->last.kind == ROW_DELETE;
@@ -174,6 +174,8 @@ nothing_to_keep(Applier *applier, const Change *change)
 {
 	const ApplyMap *map = applier->map;
 	int			first = bms_next_member(change->unchanged, -1);
+	const Position *source = map->positions && change->source < map->positions->n ?
+		&map->positions->positions[change->source] : NULL;
 	bool		warned = applier->missing_values > 0;
 
 	for (int i = 0; i < map->ncolumns; i++)
@@ -189,7 +191,8 @@ nothing_to_keep(Applier *applier, const Change *change)
 					map->topic->columns[first].name, get_rel_name(applier->table->target),
 					apply_key_text(map, change->values, change->isnull)),
 			 errdetail("Topic \"%s\", partition %d, offset %lld does not hold its value, which did not change, and no earlier message of the key has told it.",
-					   map->topic->topic, change->partition, (long long) change->offset)));
+					   source ? source->topic : map->topic->topic, source ? source->partition : change->source,
+					   (long long) change->offset)));
 }
 
 /* Copies of the values that the change left out, from the row before. */
@@ -198,7 +201,7 @@ keep_values(Applier *applier, const Before *before, const Change *change, Change
 {
 	const ApplyMap *map = applier->map;
 	int			natts = map->topic->natts;
-	MemoryContext context = kept_context(applier, change->partition);
+	MemoryContext context = kept_context(applier, change->source);
 	MemoryContext old;
 	TupleDesc	desc = NULL;
 	TupleTableSlot *found = NULL;

@@ -155,6 +155,12 @@ wall_clock(Timestamp timestamp, pg_tz *zone)
 	return result;
 }
 
+void
+apply_map_positions(ApplyMap *map, const Positions *positions)
+{
+	map->positions = positions;
+}
+
 bool
 apply_check(const ApplyMap *map, Change *change, ChangeError *error)
 {
@@ -234,8 +240,8 @@ compare_changes(const void *a, const void *b, void *arg)
 
 	if (result != 0)
 		return result;
-	if (x->partition != y->partition)
-		return x->partition < y->partition ? -1 : 1;
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
 	return 0;

@@ -12,6 +12,7 @@
 struct ApplyMap
 {
 	const TopicTable *topic;
+	const Positions *positions; /* names of the sources, for messages; NULL: not known */
 	int			ncolumns;		/* of the maintained table that are fed */
 	char	  **names;
 	int		   *sources;		/* index of each in a change's values */

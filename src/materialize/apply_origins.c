@@ -60,7 +60,7 @@ origins_change(Applier *applier, const Change *change)
 	Origin	   *origin = NULL;
 
 	for (int i = 0; i < applier->norigins && origin == NULL; i++)
-		if (applier->origin[i].row.partition == change->partition)
+		if (applier->origin[i].row.partition == change->source)
 			origin = &applier->origin[i];
 	if (origin == NULL)
 		origin = add_origin(applier);
@@ -68,7 +68,7 @@ origins_change(Applier *applier, const Change *change)
 		return;					/* not the partition's last */
 	origin->row.op = change->kind == ROW_DELETE ? 'd' : 'u';
 	origin->row.valid_from = origin->row.event_time = change->event_time;
-	origin->row.partition = change->partition;
+	origin->row.partition = change->source;
 	origin->row.offset = change->offset;
 	origin->row.timestamp = change->timestamp;
 	origin->changed = true;

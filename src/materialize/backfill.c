@@ -3,7 +3,7 @@
  *	  The first load of a maintained table, and refresh().
  *
  * One transaction: everything up to the stable ends taken at its start is decoded,
- * sorted by (key, partition, offset) in bounded memory and loaded in key order,
+ * sorted by (key, source, offset) in bounded memory and loaded in key order,
  * so that heap and indexes grow at their ends.  Readers see an empty table until it
  * commits; a crash starts it again (decision 9).
  */
@@ -40,11 +40,11 @@
  * Columns of a sorted change before the topic's own: of fixed width and in front,
  * so that comparing them costs no walk over the row.
  */
-#define SORT_ORDER			0	/* partition, then arrival, in one number */
+#define SORT_ORDER			0	/* source, then arrival, in one number */
 #define SORT_OFFSET			1
 #define SORT_TIMESTAMP		2
 #define SORT_EVENT_TIME		3
-#define SORT_PARTITION		4
+#define SORT_SOURCE			4
 #define SORT_KIND			5		/* bits: below */
 #define SORT_NEXTRA			6
 
@@ -54,7 +54,7 @@
 /* One column behind the topic's own: Change.unchanged as bytes, nearly always null. */
 #define SORT_UNCHANGED(natts)	(SORT_NEXTRA + (natts))
 
-/* Arrival within a partition is offset order; this many messages fit below a partition. */
+/* Arrival within a source is offset order; this many messages fit below a source. */
 #define SORT_ARRIVAL_BITS	40
 
 /* A ROW_TRUNCATE, and its place in the order of the sort */
@@ -93,7 +93,7 @@ sort_desc(const TopicTable *topic)
 	TupleDescInitEntry(desc, SORT_OFFSET + 1, NULL, INT8OID, -1, 0);
 	TupleDescInitEntry(desc, SORT_TIMESTAMP + 1, NULL, INT8OID, -1, 0);
 	TupleDescInitEntry(desc, SORT_EVENT_TIME + 1, NULL, INT8OID, -1, 0);
-	TupleDescInitEntry(desc, SORT_PARTITION + 1, NULL, INT4OID, -1, 0);
+	TupleDescInitEntry(desc, SORT_SOURCE + 1, NULL, INT4OID, -1, 0);
 	TupleDescInitEntry(desc, SORT_KIND + 1, NULL, INT4OID, -1, 0);
 	TupleDescInitEntry(desc, SORT_UNCHANGED(topic->natts) + 1, NULL, BYTEAOID, -1, 0);
 	for (int i = 0; i < topic->natts; i++)
@@ -143,9 +143,37 @@ note_truncation(Backfill *backfill, const Change *change)
 		else
 			backfill->truncations = repalloc_huge(backfill->truncations, backfill->max_truncations * sizeof(Truncation));
 	}
-	backfill->truncations[backfill->ntruncations].order = ((int64) change->partition << SORT_ARRIVAL_BITS) + backfill->sorted++;
+	backfill->truncations[backfill->ntruncations].order = ((int64) change->source << SORT_ARRIVAL_BITS) + backfill->sorted++;
 	backfill->truncations[backfill->ntruncations++].change = *change;
-	message_errors_truncate(backfill->source.table->target, change->partition, change->offset, change->event_time);
+	message_errors_truncate(backfill->source.table->target, change->source, change->offset, change->event_time);
+}
+
+/*
+ * Sources to load; those that the table had before keep their numbers.  What was read of
+ * a topic that is not read any more is gone: it starts where nothing was.
+ */
+static KafkaRange *
+plan_sources(Backfill *backfill, Positions *positions, int *n)
+{
+	Oid			target = backfill->source.table->target;
+	SourceState *states;
+	int			nknown;
+
+	positions->topic = pstrdup(backfill->source.topic->topic);
+	positions->positions = topic_sources_get(target, &positions->nstored);
+	positions->n = nknown = positions->nstored;
+	positions->several = positions->nstored > 0;
+	states = sources_find(backfill->source.consumer, backfill->source.topic, positions);
+	for (int i = 0; i < nknown; i++)
+	{
+		if (states[i] != SOURCE_MISSING)
+			continue;
+		/* raises for a topic of a list */
+		if (backfill->source.topic->topic_pattern == NULL)
+			(void) kafka_partition_count(backfill->source.consumer, positions->positions[i].topic, false);
+		sources_give_up(target, positions, i);
+	}
+	return sources_ranges(positions, states, n);
 }
 
 /* Where the first load starts, by the source's options; its ends are the stable ends now. */
@@ -154,20 +182,18 @@ plan_ranges(Backfill *backfill)
 {
 	const TopicTable *topic = backfill->source.topic;
 	KafkaConsumer *consumer = backfill->source.consumer;
-	int			n = kafka_partition_count(consumer, topic->topic, false);
-	int64	   *low = palloc(n * sizeof(int64));
-	int64	   *end = palloc(n * sizeof(int64));
-	int64	   *start = palloc(n * sizeof(int64));
 	Positions  *positions = palloc0(sizeof(Positions));
+	int			n;
+	int64	   *low;
+	int64	   *end;
+	int64	   *start;
 
+	backfill->ranges = plan_sources(backfill, positions, &n);
 	backfill->nranges = n;
-	backfill->source.one_partition = n == 1;
-	backfill->ranges = palloc0(n * sizeof(KafkaRange));
-	for (int i = 0; i < n; i++)
-	{
-		backfill->ranges[i].topic = topic->topic;
-		backfill->ranges[i].partition = i;
-	}
+	low = palloc(Max(n, 1) * sizeof(int64));
+	end = palloc(Max(n, 1) * sizeof(int64));
+	start = palloc(Max(n, 1) * sizeof(int64));
+	backfill->source.one_source = n == 1 && positions->n == 1;
 	kafka_query_offsets(consumer, n, backfill->ranges, low, end);
 	memcpy(start, low, n * sizeof(int64));
 	switch (topic->startup_mode)
@@ -179,34 +205,31 @@ plan_ranges(Backfill *backfill)
 			break;
 		case STARTUP_TIMESTAMP:
 			{
-				int64	   *ms = palloc(n * sizeof(int64));
+				int64	   *ms = palloc(Max(n, 1) * sizeof(int64));
 
 				for (int i = 0; i < n; i++)
 					ms[i] = topic->startup_timestamp;
 				kafka_offsets_for_times(consumer, n, backfill->ranges, ms, start);
 				break;
 			}
-		case STARTUP_SPECIFIC:
+		case STARTUP_SPECIFIC:	/* of a plain topic only */
 			for (int i = 0; i < topic->nstartup_offsets; i++)
 				if (topic->startup_offsets[i].partition < n)
 					start[topic->startup_offsets[i].partition] = topic->startup_offsets[i].offset;
 			break;
 	}
 
-	positions->topic = pstrdup(topic->topic);
-	positions->n = n;
-	positions->positions = palloc0(n * sizeof(Position));
 	for (int i = 0; i < n; i++)
 	{
-		backfill->ranges[i].start = Min(Max(start[i], low[i]), end[i]);
-		backfill->ranges[i].end = end[i];
-		positions->positions[i].partition = i;
-		positions->positions[i].next_offset = backfill->ranges[i].start;
-		positions->positions[i].last_offset = -1;
-		positions->positions[i].last_timestamp = -1;
+		KafkaRange *range = &backfill->ranges[i];
+
+		range->start = Min(Max(start[i], low[i]), end[i]);
+		range->end = end[i];
+		positions->positions[range->source].next_offset = range->start;
 		if (low[i] > 0 && topic->upsert)
 			ereport(NOTICE,
-					(errmsg("topic \"%s\", partition %d starts at offset %lld", topic->topic, i, (long long) low[i]),
+					(errmsg("topic \"%s\", partition %d starts at offset %lld", range->topic, range->partition,
+							(long long) low[i]),
 					 errdetail("Older messages were deleted or compacted before this first load.")));
 	}
 	backfill->positions = positions;
@@ -248,11 +271,11 @@ take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
 		memcpy(slot->tts_values + SORT_NEXTRA, change->values, natts * sizeof(Datum));
 		memcpy(slot->tts_isnull + SORT_NEXTRA, change->isnull, natts * sizeof(bool));
 		memset(slot->tts_isnull, false, SORT_NEXTRA * sizeof(bool));
-		slot->tts_values[SORT_ORDER] = Int64GetDatum(((int64) change->partition << SORT_ARRIVAL_BITS) + backfill->sorted++);
+		slot->tts_values[SORT_ORDER] = Int64GetDatum(((int64) change->source << SORT_ARRIVAL_BITS) + backfill->sorted++);
 		slot->tts_values[SORT_OFFSET] = Int64GetDatum(change->offset);
 		slot->tts_values[SORT_TIMESTAMP] = Int64GetDatum(change->timestamp);
 		slot->tts_values[SORT_EVENT_TIME] = Int64GetDatum(change->event_time);
-		slot->tts_values[SORT_PARTITION] = Int32GetDatum(change->partition);
+		slot->tts_values[SORT_SOURCE] = Int32GetDatum(change->source);
 		slot->tts_values[SORT_KIND] = Int32GetDatum((change->kind == ROW_DELETE ? SORT_KIND_DELETE : 0) |
 													(change->bare ? SORT_KIND_BARE : 0));
 		slot->tts_isnull[SORT_UNCHANGED(natts)] = change->unchanged == NULL;
@@ -322,8 +345,11 @@ read_all(Backfill *backfill)
 	}
 	if (!backfill->stopped)
 		for (int i = 0; i < backfill->nranges; i++)
-			backfill->positions->positions[i].next_offset =
-				Max(backfill->positions->positions[i].next_offset, backfill->ranges[i].position);
+		{
+			Position   *position = &backfill->positions->positions[backfill->ranges[i].source];
+
+			position->next_offset = Max(position->next_offset, backfill->ranges[i].position);
+		}
 	kafka_consume_stop(backfill->source.consumer);
 	ExecDropSingleTupleTableSlot(slot);
 	MemoryContextDelete(batch->context);
@@ -353,7 +379,7 @@ read_change(TupleTableSlot *slot, int natts, Change *change)
 				unchanged = bms_add_member(unchanged, i);
 		change->unchanged = unchanged;
 	}
-	change->partition = DatumGetInt32(slot->tts_values[SORT_PARTITION]);
+	change->source = DatumGetInt32(slot->tts_values[SORT_SOURCE]);
 	change->offset = DatumGetInt64(slot->tts_values[SORT_OFFSET]);
 	change->timestamp = DatumGetInt64(slot->tts_values[SORT_TIMESTAMP]);
 	change->event_time = DatumGetInt64(slot->tts_values[SORT_EVENT_TIME]);
@@ -364,7 +390,7 @@ typedef struct SlotPool
 {
 	TupleDesc	desc;
 	List	   *unused;
-	List	   *kept;			/* last changes of the key's earlier partitions */
+	List	   *kept;			/* last changes of the key's earlier sources */
 } SlotPool;
 
 static TupleTableSlot *
@@ -411,7 +437,7 @@ truncate_key(Backfill *backfill, Applier *applier, int64 after, int64 order, Cha
 
 /*
  * Give the sorted changes to apply.  A change must stay while its key is at hand
- * unless the next one comes from the same partition.
+ * unless the next one comes from the same source.
  */
 static void
 load_sorted(Backfill *backfill)
@@ -450,7 +476,7 @@ load_sorted(Backfill *backfill)
 			give_way_to_ddl(backfill->source.table->target);
 			applier_key_begin(applier, &change);
 		}
-		else if (change.partition == last.partition)
+		else if (change.source == last.source)
 			pool.unused = lappend(pool.unused, last_slot);
 		else
 			pool.kept = lappend(pool.kept, last_slot);
@@ -485,6 +511,7 @@ define(Backfill *backfill, Oid target)
 static void
 load(Backfill *backfill)
 {
+	apply_map_positions(backfill->source.map, backfill->positions);
 	backfill->desc = sort_desc(backfill->source.topic);
 	if (backfill->source.table->append)
 		backfill->applier = applier_begin(backfill->source.table, backfill->source.map,

@@ -67,7 +67,7 @@ enum
 	MT_NATTS = MT_MISSING_VALUES
 };
 
-/* Columns of position_state */
+/* Columns of position_state; partitions there are numbers of sources */
 enum
 {
 	PS_TARGET = 1,
@@ -100,6 +100,7 @@ catalog_ids_invalidate(Datum arg, Oid relid)
 	if (relid == InvalidOid ||
 		relid == catalog_ids.maintained_table ||
 		relid == catalog_ids.position_state ||
+		relid == catalog_ids.topic_source ||
 		relid == catalog_ids.message_error)
 		catalog_ids.valid = false;
 }
@@ -134,6 +135,8 @@ catalog_ids_find(void)
 	ids.maintained_table_pkey = get_relname_relid("maintained_table_pkey", nspid);
 	ids.position_state = get_relname_relid("position_state", nspid);
 	ids.position_state_pkey = get_relname_relid("position_state_pkey", nspid);
+	ids.topic_source = get_relname_relid("topic_source", nspid);
+	ids.topic_source_pkey = get_relname_relid("topic_source_pkey", nspid);
 	ids.message_error = get_relname_relid("message_error", nspid);
 	ids.message_error_pkey = get_relname_relid("message_error_pkey", nspid);
 	ids.message_error_key_text = get_relname_relid("message_error_key_text", nspid);
@@ -141,6 +144,7 @@ catalog_ids_find(void)
 	/* CREATE EXTENSION is still running, or DROP EXTENSION already */
 	if (!OidIsValid(ids.maintained_table) || !OidIsValid(ids.maintained_table_pkey) ||
 		!OidIsValid(ids.position_state) || !OidIsValid(ids.position_state_pkey) ||
+		!OidIsValid(ids.topic_source) || !OidIsValid(ids.topic_source_pkey) ||
 		!OidIsValid(ids.message_error) || !OidIsValid(ids.message_error_pkey) ||
 		!OidIsValid(ids.message_error_key_text))
 		return false;
@@ -479,7 +483,7 @@ maintained_table_insert(const MaintainedTable *table)
 	values[MT_MISSING_VALUES - 1] = Int64GetDatum(0);
 	isnull[MT_TARGET - 1] = isnull[MT_STATE - 1] = isnull[MT_STATE_SINCE - 1] = false;
 	isnull[MT_SYSTEM_IDENTIFIER - 1] = isnull[MT_DATABASE_OID - 1] = false;
-	isnull[MT_CREATED_AT - 1] = false;
+	isnull[MT_CREATED_AT - 1] = isnull[MT_MISSING_VALUES - 1] = false;
 
 	rel = table_open(catalog_ids.maintained_table, RowExclusiveLock);
 	registration_lock(table->target);
@@ -578,7 +582,7 @@ missing_values_add(Oid target, int64 n)
 
 void
 table_state_set(Oid target, TableState state, int sqlerrcode, const char *detail,
-				int32 partition, int64 offset)
+				int32 source, int64 offset)
 {
 	Datum		values[MT_NATTS] = {0};
 	bool		isnull[MT_NATTS] = {0};
@@ -592,11 +596,11 @@ table_state_set(Oid target, TableState state, int sqlerrcode, const char *detail
 		values[MT_ERROR_SQLSTATE - 1] = CStringGetTextDatum(unpack_sql_state(sqlerrcode));
 	if (detail != NULL)
 		values[MT_ERROR_MESSAGE - 1] = CStringGetTextDatum(detail);
-	values[MT_ERROR_PARTITION - 1] = Int32GetDatum(partition);
+	values[MT_ERROR_PARTITION - 1] = Int32GetDatum(source);
 	values[MT_ERROR_OFFSET - 1] = Int64GetDatum(offset);
 	isnull[MT_ERROR_SQLSTATE - 1] = !has_error;
 	isnull[MT_ERROR_MESSAGE - 1] = detail == NULL;
-	isnull[MT_ERROR_PARTITION - 1] = !has_error || partition < 0;
+	isnull[MT_ERROR_PARTITION - 1] = !has_error || source < 0;
 	isnull[MT_ERROR_OFFSET - 1] = !has_error || offset < 0;
 	for (int column = MT_STATE; column <= MT_ERROR_OFFSET; column++)
 		replace[column - 1] = true;
@@ -614,7 +618,7 @@ registration_error_get(Oid target, RegistrationError *error)
 
 	catalog_ids_require();
 	memset(error, 0, sizeof(*error));
-	error->partition = -1;
+	error->source = -1;
 	error->offset = -1;
 	rel = table_open(catalog_ids.maintained_table, AccessShareLock);
 	tuple = row_of_target(rel, catalog_ids.maintained_table_pkey, target);
@@ -632,7 +636,7 @@ registration_error_get(Oid target, RegistrationError *error)
 		error->message = found && !isnull[MT_ERROR_MESSAGE - 1] ?
 			TextDatumGetCString(values[MT_ERROR_MESSAGE - 1]) : pstrdup("");
 		if (found && !isnull[MT_ERROR_PARTITION - 1])
-			error->partition = DatumGetInt32(values[MT_ERROR_PARTITION - 1]);
+			error->source = DatumGetInt32(values[MT_ERROR_PARTITION - 1]);
 		if (found && !isnull[MT_ERROR_OFFSET - 1])
 			error->offset = DatumGetInt64(values[MT_ERROR_OFFSET - 1]);
 		heap_freetuple(tuple);
@@ -668,6 +672,7 @@ maintained_table_delete(Oid target)
 	registration_lock(target);
 	delete_rows_of_target(catalog_ids.maintained_table, catalog_ids.maintained_table_pkey, target);
 	delete_rows_of_target(catalog_ids.position_state, catalog_ids.position_state_pkey, target);
+	delete_rows_of_target(catalog_ids.topic_source, catalog_ids.topic_source_pkey, target);
 	delete_rows_of_target(catalog_ids.message_error, catalog_ids.message_error_pkey, target);
 	CommandCounterIncrement();
 }
@@ -735,7 +740,7 @@ positions_get(Oid target)
 	Datum		values[PS_NATTS];
 	bool		isnull[PS_NATTS];
 	Positions  *result;
-	Datum	   *partitions;
+	Datum	   *numbers;
 	int64	   *next_offsets;
 	int64	   *last_offsets;
 	int64	   *last_timestamps;
@@ -756,18 +761,29 @@ positions_get(Oid target)
 	result->topic = TextDatumGetCString(values[PS_TOPIC - 1]);
 	result->next_seq = DatumGetInt64(values[PS_NEXT_SEQ - 1]);
 	deconstruct_array(DatumGetArrayTypeP(values[PS_PARTITIONS - 1]), INT4OID, sizeof(int32), true,
-					  TYPALIGN_INT, &partitions, NULL, &result->n);
+					  TYPALIGN_INT, &numbers, NULL, &result->n);
 	next_offsets = int64s_from_array(values[PS_NEXT_OFFSETS - 1], result->n);
 	last_offsets = int64s_from_array(values[PS_LAST_OFFSETS - 1], result->n);
 	last_timestamps = int64s_from_array(values[PS_LAST_TIMESTAMPS - 1], result->n);
 	last_hashes = int64s_from_array(values[PS_LAST_HASHES - 1], result->n);
 
-	result->positions = palloc0(sizeof(Position) * Max(result->n, 1));
+	result->positions = topic_sources_get(target, &result->nstored);
+	result->several = result->nstored > 0;
+	if (!result->several)
+		result->positions = palloc0(sizeof(Position) * Max(result->n, 1));
+	else if (result->nstored != result->n)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("catalogs \"position_state\" and \"topic_source\" do not fit together")));
 	for (int i = 0; i < result->n; i++)
 	{
 		Position   *position = &result->positions[i];
 
-		position->partition = DatumGetInt32(partitions[i]);
+		if (!result->several)
+		{
+			position->topic = result->topic;
+			position->partition = DatumGetInt32(numbers[i]);
+		}
 		position->next_offset = next_offsets[i];
 		position->last_offset = last_offsets[i];
 		position->last_timestamp = last_timestamps[i];
@@ -805,7 +821,7 @@ positions_set(Oid target, const Positions *positions)
 	} while (0)
 
 	for (int i = 0; i < n; i++)
-		partitions[i] = Int32GetDatum(positions->positions[i].partition);
+		partitions[i] = Int32GetDatum(i);
 	values[PS_TARGET - 1] = ObjectIdGetDatum(target);
 	values[PS_TOPIC - 1] = CStringGetTextDatum(positions->topic);
 	values[PS_PARTITIONS - 1] =
@@ -831,6 +847,8 @@ positions_set(Oid target, const Positions *positions)
 	heap_freetuple(tuple);
 	table_close(rel, RowExclusiveLock);
 	CommandCounterIncrement();
+	if (positions->several)
+		topic_sources_add(target, positions, positions->nstored);
 }
 
 void

@@ -49,9 +49,12 @@ typedef struct MaintainedTable
 								 * TABLE_RESTORED */
 } MaintainedTable;
 
+/* Of one source; its index is the source's number (sources.h). */
 typedef struct Position
 {
+	const char *topic;
 	int32		partition;
+	bool		given_up;		/* its topic was deleted: never read again */
 	int64		next_offset;
 	int64		last_offset;	/* of the last applied record, -1: none */
 	int64		last_timestamp;
@@ -60,9 +63,11 @@ typedef struct Position
 
 typedef struct Positions
 {
-	char	   *topic;
+	char	   *topic;			/* as the foreign table has named what it reads */
 	int			n;
-	Position   *positions;		/* by partition */
+	Position   *positions;		/* by source */
+	bool		several;		/* of several topics: sources have rows in topic_source */
+	int			nstored;		/* so many of them are there */
 	int64		next_seq;		/* next __seq of the versions table */
 } Positions;
 
@@ -101,13 +106,25 @@ extern void maintained_table_adopt(Oid target);
 
 extern Positions *positions_get(Oid target);	/* NULL: never read anything */
 extern void positions_set(Oid target, const Positions *positions);
-extern void positions_forget(Oid target);	/* as if nothing had been read */
+extern void positions_forget(Oid target);	/* as if nothing had been read; sources keep their numbers */
+
+/*
+ * topic_sources.c: rows of the catalog topic_source.  get returns them as positions of which
+ * nothing was read, *n = 0 for tables of one plain topic; add stores those from 'first' on.
+ */
+extern Position *topic_sources_get(Oid target, int *n);
+extern void topic_sources_add(Oid target, const Positions *positions, int first);
+extern void topic_source_give_up(Oid target, int32 source);
+extern void topic_sources_forget(Oid target);
 
 extern const char *table_state_name(TableState state);
 
-/* Sets state and the error columns (sqlerrcode 0, detail NULL: cleared). */
+/*
+ * Sets state and the error columns (sqlerrcode 0, detail NULL: cleared); source and
+ * offset are -1 where no message is to blame.
+ */
 extern void table_state_set(Oid target, TableState state, int sqlerrcode, const char *detail,
-							int32 partition, int64 offset);
+							int32 source, int64 offset);
 
 /*
  * Count values that messages left out and no earlier one has told (case X11); n < 0: from
@@ -120,7 +137,7 @@ typedef struct RegistrationError
 {
 	int			sqlerrcode;
 	char	   *message;
-	int32		partition;		/* -1: the table as a whole */
+	int32		source;			/* -1: the table as a whole */
 	int64		offset;
 } RegistrationError;
 extern bool registration_error_get(Oid target, RegistrationError *error);
@@ -129,7 +146,7 @@ extern bool registration_error_get(Oid target, RegistrationError *error);
 typedef struct MessageError
 {
 	const char *topic;
-	int32		partition;
+	int32		source;
 	int64		offset;
 	int64		timestamp;
 	const char *key;
@@ -147,12 +164,12 @@ typedef struct MessageError
 } MessageError;
 extern void message_error_record(Oid target, const MessageError *error);
 /*
- * Recorded errors of a table in (partition, offset) order, with topic, coordinates,
+ * Recorded errors of a table in (source, offset) order, with topic, coordinates,
  * timestamp, raw bytes and truncation only; palloc'd.  And the removal of one that has
  * been applied after all; nothing happens if there is none.
  */
 extern List *message_errors_get(Oid target);
-extern void message_error_delete(Oid target, int32 partition, int64 offset);
+extern void message_error_delete(Oid target, int32 source, int64 offset);
 extern void message_errors_forget(Oid target);	/* all of them, before a rebuild */
 
 /*
@@ -160,8 +177,8 @@ extern void message_errors_forget(Oid target);	/* all of them, before a rebuild 
  * a partition by a truncation of the source.
  */
 extern bool message_errors_exist(Oid target);
-extern void message_errors_truncate(Oid target, int32 partition, int64 offset, TimestampTz at);
-extern void message_errors_supersede(Oid target, const char *key_text, int32 partition, int64 offset);
+extern void message_errors_truncate(Oid target, int32 source, int64 offset, TimestampTz at);
+extern void message_errors_supersede(Oid target, const char *key_text, int32 source, int64 offset);
 
 /*
  * One writer per maintained table: a heavyweight lock on the registration, held to

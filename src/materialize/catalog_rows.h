@@ -1,7 +1,7 @@
 /*
  * catalog_rows.h
- *	  Access to rows of the extension's catalogs; private to catalog.c and
- *	  message_errors.c.
+ *	  Access to rows of the extension's catalogs; private to catalog.c,
+ *	  topic_sources.c and message_errors.c.
  */
 #ifndef UK_CATALOG_ROWS_H
 #define UK_CATALOG_ROWS_H
@@ -20,6 +20,8 @@ typedef struct CatalogIds
 	Oid			maintained_table_pkey;
 	Oid			position_state;
 	Oid			position_state_pkey;
+	Oid			topic_source;
+	Oid			topic_source_pkey;
 	Oid			message_error;
 	Oid			message_error_pkey;
 	Oid			message_error_key_text;

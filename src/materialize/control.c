@@ -12,6 +12,7 @@
 #include "fdw/options.h"
 #include "fmgr.h"
 #include "kafka/kafka.h"
+#include "materialize/sources.h"
 #include "materialize/catalog.h"
 #include "materialize/control.h"
 #include "materialize/feed.h"
@@ -97,6 +98,15 @@ take_and_reread(Oid target)
 
 /* --- states ------------------------------------------------------------------------ */
 
+/* Has the table read several topics, so that one of them may be done without? */
+static bool
+reads_several(Oid target)
+{
+	Positions  *positions = positions_get(target);
+
+	return positions != NULL && positions->several;
+}
+
 void
 table_state_error(const MaintainedTable *table)
 {
@@ -119,7 +129,9 @@ table_state_error(const MaintainedTable *table)
 			hint = "Repair the cause and call upsert_kafka.resume(), or upsert_kafka.skip() to go on without this message.";
 			break;
 		case TABLE_TOPIC_CHANGED:
-			hint = "Use upsert_kafka.rebuild(target, discard_history => true) to read the topic as it is now.";
+			hint = reads_several(table->target) ?
+				"Use upsert_kafka.resume(target, accept_data_loss => true) to go on with the topics as they are now, or upsert_kafka.rebuild(target, discard_history => true) to begin anew." :
+				"Use upsert_kafka.rebuild(target, discard_history => true) to read the topic as it is now.";
 			break;
 		case TABLE_DATA_LOST:
 			hint = "Use upsert_kafka.resume(target, accept_data_loss => true) to go on with what the topic still has.";
@@ -176,7 +188,28 @@ source_topic(const MaintainedTable *table, KafkaConfig **config)
 	return topic;
 }
 
-/* Move positions that the topic no longer has up to its low watermarks. */
+/* Low watermarks and ends of the sources that are read, by source. */
+static void
+query_sources(KafkaConsumer *consumer, const Positions *positions, const SourceState *states, int64 *low, int64 *end)
+{
+	int			n;
+	KafkaRange *ranges = sources_ranges(positions, states, &n);
+	int64	   *range_low = palloc(sizeof(int64) * Max(n, 1));
+	int64	   *range_end = palloc(sizeof(int64) * Max(n, 1));
+
+	kafka_query_offsets(consumer, n, ranges, range_low, range_end);
+	for (int i = 0; i < n; i++)
+	{
+		low[ranges[i].source] = range_low[i];
+		end[ranges[i].source] = range_end[i];
+	}
+}
+
+/*
+ * Go on with what there is: positions that a topic no longer has move up to its low
+ * watermarks.  Of several topics, those that were deleted, or made anew, are given
+ * up; one that is there is new then, and read from its start.
+ */
 static void
 accept_loss(const MaintainedTable *table)
 {
@@ -184,43 +217,61 @@ accept_loss(const MaintainedTable *table)
 	TopicTable *topic = source_topic(table, &config);
 	Positions  *positions = positions_get(table->target);
 	KafkaConsumer *consumer;
-	KafkaRange *ranges;
+	SourceState *states;
+	SourceProblem problem;
+	int			nknown;
 	int64	   *low;
-	int			npartitions;
+	int64	   *end;
 
 	if (positions == NULL)
 		return;
 	consumer = kafka_consumer_acquire(config, 0, CurrentMemoryContext);
-	npartitions = kafka_partition_count(consumer, topic->topic, false);
-	ranges = palloc0(sizeof(KafkaRange) * Max(positions->n, 1));
+	nknown = positions->n;
+	states = sources_find(consumer, topic, positions);
 	low = palloc0(sizeof(int64) * Max(positions->n, 1));
-	for (int i = 0; i < positions->n; i++)
+	end = palloc0(sizeof(int64) * Max(positions->n, 1));
+	query_sources(consumer, positions, states, low, end);
+
+	/* those that are new are the feed's to find */
+	positions->n = nknown;
+	while (!sources_check(consumer, topic, positions, nknown, states, low, end, &problem))
 	{
-		ranges[i].topic = topic->topic;
-		ranges[i].partition = positions->positions[i].partition;
-		if (ranges[i].partition >= npartitions)
+		Position   *position;
+
+		CHECK_FOR_INTERRUPTS();
+		if (problem.source < 0 || positions->positions[problem.source].given_up ||
+			(problem.state == TABLE_TOPIC_CHANGED && !positions->several))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("topic \"%s\" has lost partition %d", topic->topic, ranges[i].partition),
+					 errmsg("maintained table \"%s\" cannot go on from its positions", get_rel_name(table->target)),
+					 errdetail_internal("%s", problem.detail),
 					 errhint("Use upsert_kafka.rebuild() to read the topic as it is now.")));
-	}
-	kafka_query_offsets(consumer, positions->n, ranges, low, NULL);
-	kafka_consumer_release(consumer);
-
-	for (int i = 0; i < positions->n; i++)
-	{
-		Position   *position = &positions->positions[i];
-
-		if (position->next_offset >= low[i])
+		position = &positions->positions[problem.source];
+		if (problem.state == TABLE_TOPIC_CHANGED)
+		{
+			ereport(NOTICE,
+					(errmsg("topic \"%s\" is given up as it was", position->topic),
+					 errdetail_internal("%s", problem.detail)));
+			sources_give_up(table->target, positions, problem.source);
+			for (int i = 0; i < nknown; i++)
+				if (positions->positions[i].given_up)
+					states[i] = SOURCE_GIVEN_UP;
 			continue;
-		ereport(NOTICE,
-				(errmsg("partition %d goes on at offset %lld instead of %lld", position->partition,
-						(long long) low[i], (long long) position->next_offset)));
-		position->next_offset = low[i];
+		}
+		if (positions->several)
+			ereport(NOTICE,
+					(errmsg("topic \"%s\", partition %d goes on at offset %lld instead of %lld", position->topic,
+							position->partition, (long long) low[problem.source], (long long) position->next_offset)));
+		else
+			ereport(NOTICE,
+					(errmsg("partition %d goes on at offset %lld instead of %lld", position->partition,
+							(long long) low[problem.source], (long long) position->next_offset)));
+		position->next_offset = low[problem.source];
 
 		/* the record whose hash we have is gone, and proves nothing any more */
 		position->last_offset = -1;
 	}
+	kafka_consumer_release(consumer);
 	positions_set(table->target, positions);
 }
 
@@ -245,7 +296,11 @@ upsert_kafka_resume(PG_FUNCTION_ARGS)
 	{
 		case TABLE_TOPIC_CHANGED:
 			table->foreign_copy = false;
-			table_state_error(table);
+			if (!reads_several(target))
+				table_state_error(table);
+			/* the feed looks whether it still is so: a topic may have left the list */
+			if (accept_data_loss)
+				accept_loss(table);
 			break;
 		case TABLE_DATA_LOST:
 			table->foreign_copy = false;
@@ -326,17 +381,16 @@ upsert_kafka_skip(PG_FUNCTION_ARGS)
 
 	(void) registration_error_get(target, &error);
 	positions = positions_get(target);
-	for (int i = 0; positions != NULL && i < positions->n; i++)
-		if (positions->positions[i].partition == partition)
-			position = &positions->positions[i];
-	if (table->state != TABLE_STOPPED || error.partition != partition || error.offset != offset ||
-		position == NULL || position->next_offset > offset)
+	if (positions != NULL && error.source >= 0 && error.source < positions->n)
+		position = &positions->positions[error.source];
+	if (table->state != TABLE_STOPPED || position == NULL || position->partition != partition ||
+		error.offset != offset || position->next_offset > offset)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("maintained table \"%s\" has not stopped at partition %d, offset %lld",
 						get_rel_name(target), partition, (long long) offset),
-				 table->state == TABLE_STOPPED && error.partition >= 0 ?
-				 errdetail("It has stopped at partition %d, offset %lld.", error.partition,
+				 table->state == TABLE_STOPPED && position != NULL ?
+				 errdetail("It has stopped at partition %d, offset %lld.", position->partition,
 						   (long long) error.offset) :
 				 errdetail("Its state is \"%s\".", table_state_name(table->state)),
 				 errhint("The view upsert_kafka.tables shows where a table has stopped.")));

@@ -11,7 +11,6 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/xact.h"
-#include "common/hashfn.h"
 #include "lib/ilist.h"
 #include "storage/latch.h"
 #include "materialize/feed_internal.h"
@@ -23,6 +22,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 struct Feed
 {
@@ -38,13 +38,16 @@ struct Feed
 	FeedSource	source;
 	ChangeBatch *batch;
 
+	MemoryContext reading;		/* of what follows, up to ends */
 	Positions  *positions;		/* as committed */
+	SourceState *states;		/* of its sources */
 	Positions  *working;		/* as they will be after the commit at hand */
 	int			working_records;
 	bool		working_moved;
 	int			nranges;
-	KafkaRange *ranges;
-	int64	   *ends;			/* by partition, at the last look */
+	KafkaRange *ranges;			/* of the sources that are read */
+	int64	   *ends;			/* by source, at the last look; -1: not read */
+	TimestampTz discovered_at;	/* the last look for new sources */
 
 	int			max_records;
 	int			nrecords;
@@ -83,7 +86,9 @@ positions_equal(const Positions *a, const Positions *b)
 		return false;
 	for (int i = 0; i < a->n; i++)
 		if (a->positions[i].partition != b->positions[i].partition ||
-			a->positions[i].next_offset != b->positions[i].next_offset)
+			a->positions[i].next_offset != b->positions[i].next_offset ||
+			a->positions[i].given_up != b->positions[i].given_up ||
+			strcmp(a->positions[i].topic, b->positions[i].topic) != 0)
 			return false;
 	return true;
 }
@@ -91,153 +96,202 @@ positions_equal(const Positions *a, const Positions *b)
 /* === opening ======================================================================= */
 
 static bool
-fail(Feed *feed, TableState state, int sqlerrcode, int32 partition, int64 offset, const char *detail)
+fail(Feed *feed, const SourceProblem *problem)
 {
-	table_state_set(feed->target, state, sqlerrcode, detail, partition, offset);
+	table_state_set(feed->target, problem->state, problem->sqlerrcode, problem->detail, problem->source, problem->offset);
 	ereport(LOG,
-			(errcode(sqlerrcode),
-			 errmsg("maintained table \"%s\" is in state %s", get_rel_name(feed->target), table_state_name(state)),
-			 errdetail_internal("%s", detail)));
+			(errcode(problem->sqlerrcode),
+			 errmsg("maintained table \"%s\" is in state %s", get_rel_name(feed->target),
+					table_state_name(problem->state)),
+			 errdetail_internal("%s", problem->detail)));
 	return false;
 }
 
+/* === looks at the topics' ends ====================================================== */
+
 /*
- * Does the topic still hold what was applied last?  A topic that was deleted and
- * created again may have offsets that look right; the last applied record tells
- * unless compaction took it (the limit of this check).
+ * What this process has last seen of the ends of a table's sources.  It outlives a feed
+ * that has failed, as one does whose topic is deleted, and nothing else: in any longer
+ * time messages can come and go with their topic, seen by nobody.
  */
-static bool
-check_fingerprints(Feed *feed, const int64 *low)
+typedef struct FeedLook
 {
-	KafkaConsumer *consumer = feed->source.consumer;
-	KafkaRange *ranges = palloc0(Max(feed->positions->n, 1) * sizeof(KafkaRange));
-	KafkaRecord *records = palloc(64 * sizeof(KafkaRecord));
-	int			n = 0;
-	bool		open = true;
-	bool		same = true;
+	Oid			target;
+	TimestampTz at;
+	int			n;
+	int64	   *ends;			/* by source */
+} FeedLook;
 
-	for (int i = 0; i < feed->positions->n; i++)
-	{
-		Position   *position = &feed->positions->positions[i];
+static List *looks;				/* in TopMemoryContext */
 
-		if (position->last_offset < low[i])
-			continue;
-		ranges[n].topic = feed->source.topic->topic;
-		ranges[n].partition = position->partition;
-		ranges[n].start = position->last_offset;
-		ranges[n].end = position->last_offset + 1;
-		n++;
-	}
-	if (n == 0)
-		return true;
-	kafka_consume_start(consumer, ranges, n);
-	while (open && same)
-	{
-		int			got = kafka_consume(consumer, records, 64, 1000, false, NULL);
+#define LOOK_VALID_MS	15000
 
-		for (int i = 0; i < got && same; i++)
-		{
-			Position   *position = &feed->positions->positions[records[i].partition];
+static FeedLook *
+find_look(Oid target)
+{
+	ListCell   *lc;
 
-			if (records[i].offset == position->last_offset &&
-				(records[i].timestamp != position->last_timestamp || feed_record_hash(&records[i]) != position->last_hash))
-				same = fail(feed, TABLE_TOPIC_CHANGED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-							records[i].partition, records[i].offset,
-							psprintf("Topic \"%s\", partition %d, offset %lld: another message than the one applied there. The topic was deleted and created again.",
-									 feed->source.topic->topic, records[i].partition, (long long) records[i].offset));
-		}
-		open = false;
-		for (int i = 0; i < n; i++)
-			if (!ranges[i].done)
-				open = true;
-	}
-	kafka_consume_stop(consumer);
-	return same;
+	foreach(lc, looks)
+		if (((FeedLook *) lfirst(lc))->target == target)
+			return lfirst(lc);
+	return NULL;
 }
 
-/* In the feed's context. */
+void
+feed_forget_look(Oid target)
+{
+	FeedLook   *look = find_look(target);
+
+	if (look == NULL)
+		return;
+	looks = list_delete_ptr(looks, look);
+	pfree(look->ends);
+	pfree(look);
+}
+
+static void
+note_look(const Feed *feed)
+{
+	MemoryContext old;
+	FeedLook   *look;
+
+	/* only a worker's feed comes back */
+	if (feed->bounded)
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	look = find_look(feed->target);
+	if (look == NULL)
+	{
+		look = palloc0(sizeof(FeedLook));
+		look->target = feed->target;
+		look->ends = palloc(sizeof(int64));
+		looks = lappend(looks, look);
+	}
+	look->n = 0;
+	look->ends = repalloc(look->ends, sizeof(int64) * Max(feed->positions->n, 1));
+	memcpy(look->ends, feed->ends, sizeof(int64) * feed->positions->n);
+	look->n = feed->positions->n;
+	look->at = GetCurrentTimestamp();
+	MemoryContextSwitchTo(old);
+}
+
+/* Was everything applied that this source's topic held a moment ago? */
+static bool
+is_settled(const FeedLook *look, const Positions *positions, int32 source)
+{
+	return look != NULL && source < look->n && look->ends[source] >= 0 &&
+		!TimestampDifferenceExceeds(look->at, GetCurrentTimestamp(), LOOK_VALID_MS) &&
+		positions->positions[source].next_offset >= look->ends[source];
+}
+
+/*
+ * A topic that matched the pattern was deleted.  Nothing is lost where all of it was
+ * applied: then nobody waits for it any more, and its rows stay.
+ */
+static void
+give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, SourceState *states, int nknown)
+{
+	const FeedLook *look = find_look(feed->target);
+
+	if (topic->topic_pattern == NULL)
+		return;
+	for (int i = 0; i < nknown; i++)
+	{
+		bool		settled = true;
+
+		if (states[i] != SOURCE_MISSING)
+			continue;
+		for (int k = 0; k < nknown && settled; k++)
+			if (states[k] == SOURCE_MISSING && strcmp(positions->positions[k].topic, positions->positions[i].topic) == 0)
+				settled = is_settled(look, positions, k);
+		if (!settled)
+			continue;
+		sources_give_up(feed->target, positions, i);
+		ereport(LOG,
+				(errmsg("topic \"%s\" of maintained table \"%s\" was deleted", positions->positions[i].topic,
+						get_rel_name(feed->target)),
+				 errdetail("All that it held was applied; the rows stay.")));
+		for (int k = 0; k < nknown; k++)
+			if (positions->positions[k].given_up)
+				states[k] = SOURCE_GIVEN_UP;
+	}
+}
+
+/* Low watermarks (may be NULL) and ends by source. */
+static void
+look_at_ends(KafkaConsumer *consumer, const KafkaRange *ranges, int nranges, int nsources, int64 *low, int64 *end)
+{
+	int64	   *range_low = palloc(Max(nranges, 1) * sizeof(int64));
+	int64	   *range_end = palloc(Max(nranges, 1) * sizeof(int64));
+
+	kafka_query_offsets(consumer, nranges, ranges, low ? range_low : NULL, range_end);
+	for (int i = 0; i < nsources; i++)
+		end[i] = -1;
+	for (int i = 0; i < nranges; i++)
+	{
+		end[ranges[i].source] = range_end[i];
+		if (low)
+			low[ranges[i].source] = range_low[i];
+	}
+	pfree(range_low);
+	pfree(range_end);
+}
+
+/* In a context of its own. */
 static bool
 read_from_positions(Feed *feed)
 {
 	const TopicTable *topic = feed->source.topic;
 	Positions  *stored = positions_get(feed->target);
-	int			npartitions;
+	SourceState *states;
+	SourceProblem problem;
+	int			nknown;
+	int			nranges;
+	KafkaRange *ranges;
 	int64	   *low,
 			   *end;
 
 	feed->nrecords = feed->first = 0;
-	npartitions = kafka_partition_count(feed->source.consumer, topic->topic, true);
-	if (npartitions < 0)
-		return fail(feed, TABLE_TOPIC_CHANGED, ERRCODE_FDW_TABLE_NOT_FOUND, -1, -1,
-					psprintf("Topic \"%s\" does not exist any more.", topic->topic));
 	if (stored == NULL)
 	{
 		stored = palloc0(sizeof(Positions));
+		stored->positions = topic_sources_get(feed->target, &stored->nstored);
+		stored->n = stored->nstored;
+		stored->several = stored->nstored > 0;
 		stored->topic = pstrdup(topic->topic);
-		stored->positions = palloc0(sizeof(Position));
 	}
-	if (strcmp(stored->topic, topic->topic) != 0)
-		return fail(feed, TABLE_TOPIC_CHANGED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, -1, -1,
-					psprintf("The foreign table now reads topic \"%s\"; the positions are of topic \"%s\".",
-							 topic->topic, stored->topic));
-	if (npartitions < stored->n)
-		return fail(feed, TABLE_TOPIC_CHANGED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, -1, -1,
-					psprintf("Topic \"%s\" has %d partitions; it had %d. It was deleted and created again.",
-							 topic->topic, npartitions, stored->n));
+	nknown = stored->n;
+	states = sources_find(feed->source.consumer, topic, stored);
+	give_up_settled(feed, topic, stored, states, nknown);
+	ranges = sources_ranges(stored, states, &nranges);
+	low = palloc0(Max(stored->n, 1) * sizeof(int64));
+	end = palloc(Max(stored->n, 1) * sizeof(int64));
+	look_at_ends(feed->source.consumer, ranges, nranges, stored->n, low, end);
+	if (!sources_check(feed->source.consumer, topic, stored, nknown, states, low, end, &problem))
+		return fail(feed, &problem);
 
-	feed->nranges = npartitions;
-	feed->source.one_partition = npartitions == 1;
-	feed->ranges = palloc0(npartitions * sizeof(KafkaRange));
-	for (int i = 0; i < npartitions; i++)
-	{
-		feed->ranges[i].topic = MemoryContextStrdup(feed->context, topic->topic);
-		feed->ranges[i].partition = i;
-	}
-	low = palloc(npartitions * sizeof(int64));
-	end = palloc(npartitions * sizeof(int64));
-	kafka_query_offsets(feed->source.consumer, npartitions, feed->ranges, low, end);
-	feed->stats.ends = feed->ends = end;
-	feed->stats.nends = npartitions;
-
-	/* partitions that came later are read from their start, whatever the start mode is (H05) */
-	if (npartitions > stored->n)
-	{
-		stored->positions = repalloc(stored->positions, npartitions * sizeof(Position));
-		for (int i = stored->n; i < npartitions; i++)
-		{
-			stored->positions[i].partition = i;
-			stored->positions[i].next_offset = low[i];
-			stored->positions[i].last_offset = -1;
-			stored->positions[i].last_timestamp = -1;
-			stored->positions[i].last_hash = 0;
-		}
-	}
+	/* what came later is read from its start, whatever the start mode is (H05) */
 	for (int i = 0; i < stored->n; i++)
-	{
-		int64		next = stored->positions[i].next_offset;
-
-		if (next > end[i])
-			return fail(feed, TABLE_TOPIC_CHANGED, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, i, next,
-						psprintf("Topic \"%s\", partition %d ends at offset %lld, before the position %lld. It was deleted and created again.",
-								 topic->topic, i, (long long) end[i], (long long) next));
-		if (next < low[i])
-			return fail(feed, TABLE_DATA_LOST, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, i, next,
-						psprintf("Topic \"%s\", partition %d starts at offset %lld, after the position %lld: messages between them were deleted before they were applied.",
-								 topic->topic, i, (long long) low[i], (long long) next));
-	}
+		if (stored->positions[i].next_offset < 0)
+			stored->positions[i].next_offset = low[i];
+	stored->topic = pstrdup(topic->topic);
 	feed->positions = stored;
-	if (!check_fingerprints(feed, low))
-		return false;
-	stored->n = npartitions;
-
+	feed->states = states;
+	feed->ranges = ranges;
+	feed->nranges = nranges;
+	feed->source.one_source = stored->n == 1;
+	feed->stats.ends = feed->ends = end;
+	feed->stats.nends = stored->n;
 	feed->stats.lag_messages = 0;
-	for (int i = 0; i < npartitions; i++)
+	for (int r = 0; r < nranges; r++)
 	{
-		feed->ranges[i].start = stored->positions[i].next_offset;
-		feed->ranges[i].end = feed->bounded ? end[i] : KAFKA_NO_END;
-		feed->stats.lag_messages += end[i] - stored->positions[i].next_offset;
+		int32		source = ranges[r].source;
+
+		ranges[r].start = stored->positions[source].next_offset;
+		ranges[r].end = feed->bounded ? end[source] : KAFKA_NO_END;
+		feed->stats.lag_messages += end[source] - stored->positions[source].next_offset;
 	}
-	kafka_consume_start(feed->source.consumer, feed->ranges, npartitions);
+	kafka_consume_start(feed->source.consumer, ranges, nranges);
 	return true;
 }
 
@@ -248,10 +302,22 @@ read_from_positions(Feed *feed)
 static bool
 start_reading(Feed *feed)
 {
-	MemoryContext old = MemoryContextSwitchTo(feed->context);
-	bool		reading = read_from_positions(feed);
+	MemoryContext context = AllocSetContextCreate(feed->context, "upsert_kafka feed positions", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	bool		reading;
 
+	/* the ranges go away */
+	kafka_consume_stop(feed->source.consumer);
+	reading = read_from_positions(feed);
 	MemoryContextSwitchTo(old);
+	if (reading)
+	{
+		if (feed->reading != NULL)
+			MemoryContextDelete(feed->reading);
+		feed->reading = context;
+		feed->discovered_at = GetCurrentTimestamp();
+		note_look(feed);
+	}
 	return reading;
 }
 
@@ -340,7 +406,7 @@ static bool
 position_moved(const Feed *feed)
 {
 	for (int i = 0; i < feed->nranges; i++)
-		if (feed->ranges[i].position > feed->positions->positions[i].next_offset)
+		if (feed->ranges[i].position > feed->positions->positions[feed->ranges[i].source].next_offset)
 			return true;
 	return false;
 }
@@ -387,12 +453,12 @@ supersede_errors(Feed *feed)
 		const Change *change = &feed->batch->changes[i];
 
 		CHECK_FOR_INTERRUPTS();
-		message_error_delete(feed->target, change->partition, change->offset);
+		message_error_delete(feed->target, change->source, change->offset);
 		if (change->kind == ROW_TRUNCATE)
-			message_errors_truncate(feed->target, change->partition, change->offset, change->event_time);
+			message_errors_truncate(feed->target, change->source, change->offset, change->event_time);
 		else
 			message_errors_supersede(feed->target, apply_key_text(feed->source.map, change->values, change->isnull),
-								 change->partition, change->offset);
+								 change->source, change->offset);
 	}
 }
 
@@ -450,6 +516,19 @@ apply_batch(Feed *feed, int64 *next_seq)
 	applier_end(applier);
 }
 
+/* After the tables have changed, under their locks; FEED_APPLIED: the topics are the same. */
+static FeedResult
+define_again(Feed *feed)
+{
+	char	   *topic = pstrdup(feed->source.topic->topic);
+
+	if (!define(feed))
+		return FEED_STOPPED;
+	if (strcmp(topic, feed->source.topic->topic) == 0)
+		return FEED_APPLIED;
+	return start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
+}
+
 FeedResult
 feed_apply(Feed *feed, int n)
 {
@@ -470,14 +549,7 @@ feed_apply(Feed *feed, int n)
 	PushActiveSnapshot(GetLatestSnapshot());
 
 	if (feed->stale)
-	{
-		char	   *topic = pstrdup(feed->source.topic->topic);
-
-		if (!define(feed))
-			result = FEED_STOPPED;
-		else if (strcmp(topic, feed->source.topic->topic) != 0)
-			result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
-	}
+		result = define_again(feed);
 	else
 	{
 		MaintainedTable *table = maintained_table_get(feed->target);
@@ -494,7 +566,7 @@ feed_apply(Feed *feed, int n)
 		{
 			Positions	known = *feed->positions;
 
-			/* partitions that we found since are not stored yet */
+			/* sources that we found since are not stored yet */
 			if (stored != NULL && stored->n < known.n)
 				known.n = stored->n;
 			if (!positions_equal(stored, &known))
@@ -511,6 +583,9 @@ feed_apply(Feed *feed, int n)
 	owner_enter(&scope, feed->source.table->owner);
 	done = feed_decode(&feed->source, records, n, feed->batch, &stop);
 	feed->working = positions_copy(feed->positions);
+	if (stored != NULL)
+		feed->working->nstored = stored->nstored;
+	apply_map_positions(feed->source.map, feed->working);
 	supersede_errors(feed);
 	apply_batch(feed, &feed->working->next_seq);
 	owner_leave(&scope);
@@ -518,8 +593,11 @@ feed_apply(Feed *feed, int n)
 	feed_advance(feed->working, records, done);
 	if (stop == NULL && feed->first + done == feed->nrecords)
 		for (int i = 0; i < feed->nranges; i++)
-			feed->working->positions[i].next_offset =
-				Max(feed->working->positions[i].next_offset, feed->ranges[i].position);
+		{
+			Position   *position = &feed->working->positions[feed->ranges[i].source];
+
+			position->next_offset = Max(position->next_offset, feed->ranges[i].position);
+		}
 	if (stop)
 	{
 		feed_stop_at(&feed->source, &records[stop->record], stop);
@@ -541,6 +619,8 @@ feed_applied(Feed *feed)
 	if (feed->working == NULL)
 		return;
 	feed->positions->next_seq = feed->working->next_seq;
+	if (feed->positions->several)
+		feed->positions->nstored = feed->positions->n;
 	memcpy(feed->positions->positions, feed->working->positions, feed->positions->n * sizeof(Position));
 	for (int i = feed->first; i < feed->first + n; i++)
 	{
@@ -586,39 +666,72 @@ feed_stats(Feed *feed)
 	return &feed->stats;
 }
 
+/* Is it time to look for new topics and partitions, by the table's option? */
+static bool
+discovery_is_due(Feed *feed)
+{
+	int			ms = feed->source.topic->discovery_ms;
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (ms < 0 || !TimestampDifferenceExceeds(feed->discovered_at, now, ms))
+		return false;
+	feed->discovered_at = now;
+	return true;
+}
+
+/* Have topics or partitions come or gone since the reading began? */
+static bool
+sources_changed(const Feed *feed, KafkaConsumer *consumer)
+{
+	Positions  *now = positions_copy(feed->positions);
+	SourceState *states = sources_find(consumer, feed->source.topic, now);
+
+	return now->n != feed->positions->n || memcmp(states, feed->states, sizeof(SourceState) * now->n) != 0;
+}
+
 FeedResult
 feed_check_topic(Feed *feed)
 {
-	int			npartitions;
-	FeedResult	result = FEED_IDLE;
-	int64	   *end;
+	FeedResult	result = FEED_APPLIED;
 	KafkaConsumer *consumer;
 
 	if (feed->first < feed->nrecords)
 		return FEED_APPLIED;	/* first what is in hand */
+	if (feed->stale)
+	{
+		/* a topic may have joined the list, and nothing comes of the others */
+		maintained_table_lock_to_apply(feed->target);
+		PushActiveSnapshot(GetLatestSnapshot());
+		result = define_again(feed);
+		PopActiveSnapshot();
+		if (result != FEED_APPLIED)
+			return result;
+	}
+	result = FEED_IDLE;
 	PushActiveSnapshot(GetLatestSnapshot());
+
 	/*
 	 * Not the feed's own: a question behind its long poll would be answered after it,
 	 * and what comes meanwhile would wait for both.
 	 */
 	consumer = kafka_consumer_acquire(kafka_config_get(feed->source.topic->serverid, feed->source.table->owner),
 									  0, CurrentMemoryContext);
-	npartitions = kafka_partition_count(consumer, feed->source.topic->topic, true);
-	if (npartitions != feed->nranges)
+	if (discovery_is_due(feed) && sources_changed(feed, consumer))
 		result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	else
 	{
-		end = feed->ends;
-		kafka_query_offsets(consumer, npartitions, feed->ranges, NULL, end);
+		look_at_ends(consumer, feed->ranges, feed->nranges, feed->positions->n, NULL, feed->ends);
 		feed->stats.lag_messages = 0;
-		for (int i = 0; i < npartitions; i++)
+		for (int r = 0; r < feed->nranges; r++)
 		{
-			int64		next = feed->positions->positions[i].next_offset;
+			int64		next = feed->positions->positions[feed->ranges[r].source].next_offset;
+			int64		end = feed->ends[feed->ranges[r].source];
 
-			feed->stats.lag_messages += Max(end[i] - next, 0);
-			if (end[i] < next)
+			feed->stats.lag_messages += Max(end - next, 0);
+			if (end < next)
 				result = FEED_MOVED;
 		}
+		note_look(feed);
 		if (result == FEED_MOVED)	/* ends before our position: recreated */
 			result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	}

@@ -31,7 +31,7 @@ typedef struct FeedStats
 	int64		errors;
 	int64		lag_messages;	/* at last look at the watermarks, -1 unknown */
 	int			nends;
-	const int64 *ends;			/* by partition: stable end at that look, -1
+	const int64 *ends;			/* by source: stable end at that look, -1
 								 * unknown; NULL: never looked */
 	int64		last_timestamp; /* Kafka timestamp (ms) of the last applied message */
 	Size		memory;
@@ -69,7 +69,13 @@ extern void feed_stop_at_first(Feed *feed, int sqlerrcode, const char *message);
 extern int	feed_wait_fd(Feed *feed);
 extern const FeedStats *feed_stats(Feed *feed);
 
-/* Look for new partitions and moved watermarks; call now and then, in a transaction. */
+/*
+ * A feed knows for a moment where the topics of the one before it ended, which may have
+ * failed because one of them was deleted.  Call this when a table is not followed any more.
+ */
+extern void feed_forget_look(Oid target);
+
+/* Look for new topics and partitions and moved watermarks; call now and then, in a transaction. */
 extern FeedResult feed_check_topic(Feed *feed);
 
 /*

@@ -8,6 +8,7 @@
 #include "changelog/change.h"
 #include "materialize/apply.h"
 #include "materialize/feed.h"
+#include "materialize/sources.h"
 
 /* Source of a maintained table, opened as its owner sees it. */
 typedef struct FeedSource
@@ -17,7 +18,7 @@ typedef struct FeedSource
 	ApplyMap   *map;
 	ChangeDecoder *decoder;
 	KafkaConsumer *consumer;	/* belongs to the context it was opened in */
-	bool		one_partition;	/* the topic has, which a ROW_TRUNCATE needs */
+	bool		one_source;		/* the table has, which a ROW_TRUNCATE needs */
 } FeedSource;
 
 /*
@@ -40,7 +41,7 @@ extern void feed_record_error(FeedSource *source, const KafkaRecord *record, con
 /* The table stops at this message: state, errors table. */
 extern void feed_stop_at(FeedSource *source, const KafkaRecord *record, const ChangeError *error);
 
-/* Note records[0 .. n) as applied in positions (by partition index). */
+/* Note records[0 .. n) as applied in positions (by source). */
 extern void feed_advance(Positions *positions, const KafkaRecord *records, int n);
 
 /*
@@ -48,9 +49,6 @@ extern void feed_advance(Positions *positions, const KafkaRecord *records, int n
  * messages.  The table must be live; stops early when it stops.
  */
 extern int64 feed_run_to_end(Oid target);
-
-/* Tells a record from another at its offset: part of a position. */
-extern uint32 feed_record_hash(const KafkaRecord *record);
 
 extern Positions *positions_copy(const Positions *positions);
 

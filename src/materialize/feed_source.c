@@ -9,7 +9,6 @@
 
 #include "access/relation.h"
 #include "access/table.h"
-#include "common/hashfn.h"
 #include "materialize/feed_internal.h"
 #include "miscadmin.h"
 #include "upsert_kafka.h"
@@ -52,7 +51,7 @@ feed_record_error(FeedSource *source, const KafkaRecord *record, const ChangeErr
 
 	memset(&row, 0, sizeof(row));
 	row.topic = record->topic;
-	row.partition = record->partition;
+	row.source = record->source;
 	row.offset = record->offset;
 	row.timestamp = record->timestamp;
 	row.key = record->key;
@@ -72,7 +71,7 @@ feed_stop_at(FeedSource *source, const KafkaRecord *record, const ChangeError *e
 {
 	feed_record_error(source, record, error);
 	table_state_set(source->table->target, TABLE_STOPPED, error->sqlerrcode,
-					change_error_text(source->topic, record, error), record->partition, record->offset);
+					change_error_text(source->topic, record, error), record->source, record->offset);
 	ereport(LOG,
 			(errcode(error->sqlerrcode),
 			 errmsg("maintained table \"%s\" stopped at a message", get_rel_name(source->table->target)),
@@ -125,7 +124,7 @@ feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *
 		if (batch->changes[i].kind == ROW_UPDATE_BEFORE && !becomes_delete(source, batch, i))
 			continue;
 		error = palloc0(sizeof(ChangeError));
-		if (batch->changes[i].kind == ROW_TRUNCATE && !source->one_partition)
+		if (batch->changes[i].kind == ROW_TRUNCATE && !source->one_source)
 			change_error_truncate(error);
 		else if (apply_check(source->map, &batch->changes[i], error))
 		{
@@ -159,37 +158,25 @@ feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *
 	return done;
 }
 
-uint32
-feed_record_hash(const KafkaRecord *record)
-{
-	uint32		hash = 0;
-
-	if (record->key)
-		hash = hash_bytes((const unsigned char *) record->key, record->key_len);
-	if (record->value)
-		hash = hash_combine(hash, hash_bytes((const unsigned char *) record->value, record->value_len));
-	return hash;
-}
-
 void
 feed_advance(Positions *positions, const KafkaRecord *records, int n)
 {
 	int			missing = positions->n;
 	bool	   *seen = palloc0(Max(positions->n, 1) * sizeof(bool));
 
-	/* only each partition's last counts */
+	/* only each source's last counts */
 	for (int i = n - 1; i >= 0 && missing > 0; i--)
 	{
-		int			p = records[i].range;
+		int			s = records[i].source;
 
-		if (seen[p])
+		if (seen[s])
 			continue;
-		seen[p] = true;
+		seen[s] = true;
 		missing--;
-		positions->positions[p].next_offset = records[i].offset + 1;
-		positions->positions[p].last_offset = records[i].offset;
-		positions->positions[p].last_timestamp = records[i].timestamp;
-		positions->positions[p].last_hash = feed_record_hash(&records[i]);
+		positions->positions[s].next_offset = records[i].offset + 1;
+		positions->positions[s].last_offset = records[i].offset;
+		positions->positions[s].last_timestamp = records[i].timestamp;
+		positions->positions[s].last_hash = sources_record_hash(&records[i]);
 	}
 	pfree(seen);
 }

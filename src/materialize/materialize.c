@@ -429,11 +429,13 @@ upsert_kafka_position(PG_FUNCTION_ARGS)
 	if (call->call_cntr < call->max_calls)
 	{
 		const Position *position = &positions->positions[call->call_cntr];
-		Datum		values[2];
-		bool		nulls[2] = {false, false};
+		const char *topic = position->topic ? position->topic : positions->topic;
+		Datum		values[3];
+		bool		nulls[3] = {false, false, false};
 
-		values[0] = Int32GetDatum(position->partition);
-		values[1] = Int64GetDatum(position->next_offset);
+		values[0] = CStringGetTextDatum(topic);
+		values[1] = Int32GetDatum(position->partition);
+		values[2] = Int64GetDatum(position->next_offset);
 		SRF_RETURN_NEXT(call, HeapTupleGetDatum(heap_form_tuple(call->tuple_desc, values, nulls)));
 	}
 	SRF_RETURN_DONE(call);

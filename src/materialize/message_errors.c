@@ -23,7 +23,7 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-/* Columns of message_error */
+/* Columns of message_error; partitions there are numbers of sources */
 enum
 {
 	ME_TARGET = 1,
@@ -86,7 +86,7 @@ message_error_record(Oid target, const MessageError *error)
 
 	values[ME_TARGET - 1] = ObjectIdGetDatum(target);
 	values[ME_TOPIC - 1] = CStringGetTextDatum(error->topic);
-	values[ME_PARTITION - 1] = Int32GetDatum(error->partition);
+	values[ME_PARTITION - 1] = Int32GetDatum(error->source);
 	values[ME_OFFSET - 1] = Int64GetDatum(error->offset);
 	if (kafka_timestamp(error->timestamp, &ts))
 		values[ME_TIMESTAMP - 1] = TimestampTzGetDatum(ts);
@@ -159,7 +159,7 @@ message_errors_exist(Oid target)
  * only tells where to look, so this is not a systable scan, which must not recheck.
  */
 void
-message_errors_supersede(Oid target, const char *key_text, int32 partition, int64 offset)
+message_errors_supersede(Oid target, const char *key_text, int32 source, int64 offset)
 {
 	Relation	rel;
 	Relation	index;
@@ -197,11 +197,11 @@ message_errors_supersede(Oid target, const char *key_text, int32 partition, int6
 												  values[ME_KEY_TEXT - 1], wanted)))
 			continue;
 		/* an error is not superseded by what came before it */
-		if (DatumGetInt32(values[ME_PARTITION - 1]) == partition &&
+		if (DatumGetInt32(values[ME_PARTITION - 1]) == source &&
 			DatumGetInt64(values[ME_OFFSET - 1]) >= offset)
 			continue;
 
-		values[ME_SUPERSEDED_PARTITION - 1] = Int32GetDatum(partition);
+		values[ME_SUPERSEDED_PARTITION - 1] = Int32GetDatum(source);
 		values[ME_SUPERSEDED_OFFSET - 1] = Int64GetDatum(offset);
 		isnull[ME_SUPERSEDED_PARTITION - 1] = isnull[ME_SUPERSEDED_OFFSET - 1] = false;
 		replace[ME_SUPERSEDED_PARTITION - 1] = replace[ME_SUPERSEDED_OFFSET - 1] = true;
@@ -221,7 +221,7 @@ message_errors_supersede(Oid target, const char *key_text, int32 partition, int6
 }
 
 void
-message_errors_truncate(Oid target, int32 partition, int64 offset, TimestampTz at)
+message_errors_truncate(Oid target, int32 source, int64 offset, TimestampTz at)
 {
 	Relation	rel;
 	ScanKeyData key;
@@ -242,10 +242,10 @@ message_errors_truncate(Oid target, int32 partition, int64 offset, TimestampTz a
 
 		CHECK_FOR_INTERRUPTS();
 		heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
-		if (!isnull[ME_SUPERSEDED_OFFSET - 1] || DatumGetInt32(values[ME_PARTITION - 1]) != partition ||
+		if (!isnull[ME_SUPERSEDED_OFFSET - 1] || DatumGetInt32(values[ME_PARTITION - 1]) != source ||
 			DatumGetInt64(values[ME_OFFSET - 1]) >= offset)
 			continue;
-		values[ME_SUPERSEDED_PARTITION - 1] = Int32GetDatum(partition);
+		values[ME_SUPERSEDED_PARTITION - 1] = Int32GetDatum(source);
 		values[ME_SUPERSEDED_OFFSET - 1] = Int64GetDatum(offset);
 		values[ME_TRUNCATED_AT - 1] = TimestampTzGetDatum(at);
 		for (int column = ME_SUPERSEDED_PARTITION; column <= ME_TRUNCATED_AT; column++)
@@ -303,7 +303,7 @@ message_errors_get(Oid target)
 
 		heap_deform_tuple(tuple, RelationGetDescr(rel), values, isnull);
 		error->topic = TextDatumGetCString(values[ME_TOPIC - 1]);
-		error->partition = DatumGetInt32(values[ME_PARTITION - 1]);
+		error->source = DatumGetInt32(values[ME_PARTITION - 1]);
 		error->offset = DatumGetInt64(values[ME_OFFSET - 1]);
 		error->timestamp = isnull[ME_TIMESTAMP - 1] ? -1
 			: (DatumGetTimestampTz(values[ME_TIMESTAMP - 1]) +
@@ -324,7 +324,7 @@ message_errors_get(Oid target)
 }
 
 void
-message_error_delete(Oid target, int32 partition, int64 offset)
+message_error_delete(Oid target, int32 source, int64 offset)
 {
 	Relation	rel;
 	ScanKeyData keys[3];
@@ -334,7 +334,7 @@ message_error_delete(Oid target, int32 partition, int64 offset)
 	catalog_ids_require();
 	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
 	ScanKeyInit(&keys[0], ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
-	ScanKeyInit(&keys[1], ME_PARTITION, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(partition));
+	ScanKeyInit(&keys[1], ME_PARTITION, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(source));
 	ScanKeyInit(&keys[2], ME_OFFSET, BTEqualStrategyNumber, F_INT8EQ, Int64GetDatum(offset));
 	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
 	tuple = systable_getnext(scan);

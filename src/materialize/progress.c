@@ -222,7 +222,7 @@ ends_to_array(const TableProgress *table)
 	Datum		elems[PROGRESS_PARTITIONS];
 	bool		nulls[PROGRESS_PARTITIONS];
 	int			dims[1] = {table->nends};
-	int			lbs[1] = {0};	/* subscript = partition */
+	int			lbs[1] = {0};	/* subscript = source */
 
 	for (int i = 0; i < table->nends; i++)
 	{

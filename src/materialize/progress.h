@@ -39,7 +39,7 @@ typedef struct TableProgress
 	int64		lag_messages;	/* -1: unknown */
 	Size		memory;
 	int			nends;
-	int64		ends[PROGRESS_PARTITIONS];	/* last known end offset, -1: unknown */
+	int64		ends[PROGRESS_PARTITIONS];	/* by source: last known end offset, -1: unknown */
 	TimestampTz updated_at;
 
 	int64		load_done;		/* of a backfill: messages read so far .. */

@@ -87,6 +87,7 @@ start_over(const MaintainedTable *table)
 	owner_leave(&scope);
 
 	positions_forget(table->target);
+	topic_sources_forget(table->target);
 	message_errors_forget(table->target);
 	missing_values_add(table->target, -1);
 	table_state_set(table->target, TABLE_BACKFILL, 0, NULL, -1, -1);
@@ -131,7 +132,7 @@ stream_next(MessageStream *stream)
 	/* heap_getattr is a macro on 14 and looks at its arguments more than once */
 	op = DatumGetChar(heap_getattr(tuple, column + 1, desc, &null));
 	change->kind = VERSION_OP_HAS_ROW(op) ? ROW_INSERT : ROW_DELETE;
-	change->partition = DatumGetInt32(heap_getattr(tuple, column + 2, desc, &null));
+	change->source = DatumGetInt32(heap_getattr(tuple, column + 2, desc, &null));
 	change->offset = DatumGetInt64(heap_getattr(tuple, column + 3, desc, &null));
 	change->event_time = DatumGetTimestampTz(heap_getattr(tuple, column + 4, desc, &null));
 	value = heap_getattr(tuple, column + 5, desc, &null);
@@ -176,8 +177,8 @@ stream_compare(const MessageStream *a, const MessageStream *b)
 
 	if (cmp != 0)
 		return cmp;
-	if (a->change.partition != b->change.partition)
-		return a->change.partition < b->change.partition ? -1 : 1;
+	if (a->change.source != b->change.source)
+		return a->change.source < b->change.source ? -1 : 1;
 	if (a->change.offset != b->change.offset)
 		return a->change.offset < b->change.offset ? -1 : 1;
 	return 0;
@@ -187,15 +188,16 @@ stream_compare(const MessageStream *a, const MessageStream *b)
 static void
 check_offset(const MaintainedTable *table, const Positions *positions, const Change *change)
 {
-	if (change->partition < positions->n &&
-		change->offset < positions->positions[change->partition].next_offset)
+	const Position *position = change->source < positions->n ? &positions->positions[change->source] : NULL;
+
+	if (position != NULL && change->offset < position->next_offset)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("history of table \"%s\" does not fit topic \"%s\"", get_rel_name(table->target),
-					positions->topic),
+					position != NULL ? position->topic : positions->topic),
 			 errdetail("It holds a message of partition %d, offset %lld, which lies after the topic's end.",
-					   change->partition, (long long) change->offset),
+					   position != NULL ? position->partition : change->source, (long long) change->offset),
 			 errhint("Use discard_history => true.")));
 }
 
@@ -225,7 +227,7 @@ put_back(const MaintainedTable *table, MessageStream *old, Applier *applier, con
 		if (cmp > 0)
 		{
 			if (had_errors)
-				message_error_delete(table->target, new.change.partition, new.change.offset);
+				message_error_delete(table->target, new.change.source, new.change.offset);
 			stream_next(&new);
 			continue;
 		}
@@ -242,6 +244,19 @@ put_back(const MaintainedTable *table, MessageStream *old, Applier *applier, con
 	SPI_cursor_close(new.portal);
 }
 
+/* Where topics that are not read any more have been read up to. */
+static void
+keep_unread(const TopicTable *topic, const Positions *before, Positions *positions)
+{
+	for (int i = 0; before != NULL && i < Min(before->n, positions->n); i++)
+	{
+		Position   *position = &positions->positions[i];
+
+		if (position->given_up || !topic_table_reads(topic, position->topic))
+			*position = before->positions[i];
+	}
+}
+
 /*
  * In one transaction, so that readers see the old rows until all is done: hence
  * DELETE, which hides nothing from the cursor opened before, instead of TRUNCATE.
@@ -251,6 +266,7 @@ load_and_keep(const MaintainedTable *table)
 {
 	FeedSource	source;
 	MessageStream old;
+	Positions  *before;
 	Positions  *positions;
 	MaintainedTable *loaded;
 	Applier    *applier;
@@ -265,6 +281,10 @@ load_and_keep(const MaintainedTable *table)
 	stream_open(&old, table, source.map);
 	run_past_guard(psprintf("DELETE FROM ONLY %s", relation_sql(table->target)));
 	run_past_guard(psprintf("DELETE FROM ONLY %s", relation_sql(table->versions)));
+	before = positions_get(table->target);
+	/* a list has taken the place of the one topic: the history knows sources by its numbers */
+	if (before != NULL && !topic_table_is_plain(source.topic) && !before->several)
+		topic_sources_add(table->target, before, 0);
 	positions_forget(table->target);
 	table_state_set(table->target, TABLE_BACKFILL, 0, NULL, -1, -1);
 	(void) backfill_run(table->target);
@@ -283,6 +303,8 @@ load_and_keep(const MaintainedTable *table)
 	}
 
 	positions = positions_get(table->target);
+	keep_unread(source.topic, before, positions);
+	apply_map_positions(source.map, positions);
 	PushActiveSnapshot(GetLatestSnapshot());
 	applier = applier_begin(source.table, source.map, &positions->next_seq, false);
 	applier_any_order(applier);

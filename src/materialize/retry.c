@@ -18,10 +18,7 @@
 static bool
 is_past(const Positions *positions, const MessageError *error)
 {
-	for (int i = 0; positions && i < positions->n; i++)
-		if (positions->positions[i].partition == error->partition)
-			return error->offset < positions->positions[i].next_offset;
-	return false;
+	return error->source < positions->n && error->offset < positions->positions[error->source].next_offset;
 }
 
 /* The row that the message gives went with all others when the source was truncated after it. */
@@ -82,7 +79,8 @@ retry_errors_run(Oid target)
 				continue;
 			memset(&record, 0, sizeof(record));
 			record.topic = error->topic;
-			record.partition = error->partition;
+			record.source = error->source;
+			record.partition = positions->positions[error->source].partition;
 			record.offset = error->offset;
 			record.timestamp = error->timestamp;
 			record.timestamp_type = KAFKA_TIMESTAMP_CREATE_TIME;
@@ -109,7 +107,7 @@ retry_errors_run(Oid target)
 				applier_key_end(applier);
 				applier_flush(applier);
 			}
-			message_error_delete(target, error->partition, error->offset);
+			message_error_delete(target, error->source, error->offset);
 			retried++;
 		}
 		applier_end(applier);

@@ -11,6 +11,7 @@
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "fdw/options.h"
+#include "fdw/topic_find.h"
 #include "fdw/written.h"
 #include "fmgr.h"
 #include "kafka/kafka.h"
@@ -37,14 +38,22 @@ PG_FUNCTION_INFO_V1(upsert_kafka_wait_for_bookmark);
 #define WAIT_POLL_MS		200 /* between looks at locks and states; also on a standby */
 #define MAX_BLOCKERS		64	/* sessions looked at for a cycle of waits */
 
-/* The topic's partitions as they were at the call */
+/* Where one partition has to be read to. */
+typedef struct WaitEnd
+{
+	const char *topic;
+	int32		partition;
+	int64		low;
+	int64		end;
+	int			source;			/* where the table's position was found last */
+} WaitEnd;
+
+/* The topics' partitions as they were at the call */
 typedef struct WaitTarget
 {
 	Oid			target;
-	const char *topic;
 	int			n;
-	int64	   *low;
-	int64	   *end;
+	WaitEnd    *ends;
 } WaitTarget;
 
 static int64
@@ -63,7 +72,7 @@ timeout_of(const Interval *interval)
 	return ms > INT_MAX ? INT_MAX : (int64) ms;
 }
 
-/* Ask Kafka where the topic ends, with the credentials of the table's owner. */
+/* Ask Kafka where the topics end, with the credentials of the table's owner. */
 static WaitTarget *
 ends_take(const MaintainedTable *table)
 {
@@ -72,43 +81,51 @@ ends_take(const MaintainedTable *table)
 	TopicTable *topic = topic_table_get(rel);
 	KafkaConfig *config = kafka_config_get(topic->serverid, table->owner);
 	KafkaConsumer *consumer = kafka_consumer_acquire(config, 0, CurrentMemoryContext);
-	KafkaRange *ranges;
+	KafkaRange *ranges = topic_find_ranges(consumer, topic, &result->n);
+	int64	   *low = palloc(sizeof(int64) * Max(result->n, 1));
+	int64	   *end = palloc(sizeof(int64) * Max(result->n, 1));
 
 	result->target = table->target;
-	result->topic = topic->topic;
-	result->n = kafka_partition_count(consumer, topic->topic, false);
-	result->low = palloc0(sizeof(int64) * Max(result->n, 1));
-	result->end = palloc0(sizeof(int64) * Max(result->n, 1));
-	ranges = palloc0(sizeof(KafkaRange) * Max(result->n, 1));
+	result->ends = palloc0(sizeof(WaitEnd) * Max(result->n, 1));
+	kafka_query_offsets(consumer, result->n, ranges, low, end);
 	for (int i = 0; i < result->n; i++)
 	{
-		ranges[i].topic = topic->topic;
-		ranges[i].partition = i;
+		result->ends[i].topic = ranges[i].topic;
+		result->ends[i].partition = ranges[i].partition;
+		result->ends[i].low = low[i];
+		result->ends[i].end = end[i];
 	}
-	kafka_query_offsets(consumer, result->n, ranges, result->low, result->end);
 	kafka_consumer_release(consumer);
 	table_close(rel, NoLock);
 	return result;
 }
 
 static const Position *
-position_of(const Positions *positions, int32 partition)
+position_of(const Positions *positions, WaitEnd *end)
 {
 	for (int i = 0; positions != NULL && i < positions->n; i++)
-		if (positions->positions[i].partition == partition)
-			return &positions->positions[i];
+	{
+		int			at = (end->source + i) % positions->n;
+		const Position *position = &positions->positions[at];
+
+		if (position->partition == end->partition && !position->given_up && strcmp(position->topic, end->topic) == 0)
+		{
+			end->source = at;
+			return position;
+		}
+	}
 	return NULL;
 }
 
 /* A partition that nobody has read is reached only if it holds nothing. */
 static bool
-partition_reached(const WaitTarget *wait, const Positions *positions, int32 partition)
+end_reached(WaitEnd *end, const Positions *positions)
 {
-	const Position *position = position_of(positions, partition);
+	const Position *position = position_of(positions, end);
 
 	if (position == NULL)
-		return positions != NULL && wait->end[partition] <= wait->low[partition];
-	return position->next_offset >= wait->end[partition];
+		return positions != NULL && end->end <= end->low;
+	return position->next_offset >= end->end;
 }
 
 static bool
@@ -117,7 +134,7 @@ all_reached(const WaitTarget *wait, const Positions *positions)
 	if (positions == NULL)
 		return false;
 	for (int i = 0; i < wait->n; i++)
-		if (!partition_reached(wait, positions, i))
+		if (!end_reached(&wait->ends[i], positions))
 			return false;
 	return true;
 }
@@ -164,10 +181,11 @@ missing_text(const WaitTarget *wait, const Positions *positions, const char *las
 	initStringInfo(&buf);
 	for (int i = 0; i < wait->n; i++)
 	{
-		const Position *position = position_of(positions, i);
-		int64		next = position != NULL ? position->next_offset : wait->low[i];
+		WaitEnd    *end = &wait->ends[i];
+		const Position *position = position_of(positions, end);
+		int64		next = position != NULL ? position->next_offset : end->low;
 
-		if (partition_reached(wait, positions, i))
+		if (end_reached(end, positions))
 			continue;
 		if (++n > 10)
 		{
@@ -175,8 +193,8 @@ missing_text(const WaitTarget *wait, const Positions *positions, const char *las
 			break;
 		}
 		appendStringInfo(&buf, "%sPartition %d of topic \"%s\": position %lld, end %lld, %lld to go.",
-						 n > 1 ? " " : "", i, wait->topic, (long long) next, (long long) wait->end[i],
-						 (long long) Max(wait->end[i] - next, 0));
+						 n > 1 ? " " : "", end->partition, end->topic, (long long) next, (long long) end->end,
+						 (long long) Max(end->end - next, 0));
 	}
 	if (n == 0)
 		appendStringInfoString(&buf, "The first load has not been committed.");
@@ -280,8 +298,8 @@ wait_until_reached(const WaitTarget *wait, int64 timeout_ms)
 }
 
 /*
- * The ends that a bookmark names in the table's topic; NULL: it is no bookmark.  For
- * what an outbox had to send they are the topic's, once that has been sent.
+ * The ends that a bookmark names in the table's topics; NULL: it is no bookmark.  For
+ * what an outbox had to send they are the topics', once that has been sent.
  */
 static WaitTarget *
 ends_of_bookmark(const MaintainedTable *table, const char *bookmark, TimestampTz until)
@@ -299,14 +317,14 @@ ends_of_bookmark(const MaintainedTable *table, const char *bookmark, TimestampTz
 	rel = table_open(table->source, AccessShareLock);
 	topic = topic_table_get(rel);
 	result->target = table->target;
-	result->topic = topic->topic;
+	result->ends = palloc0(sizeof(WaitEnd) * Max(n, 1));
 	table_close(rel, NoLock);
 	for (int i = 0; i < n; i++)
 	{
 		if (strcmp(entries[i].topic, BOOKMARK_OUTBOX) != 0)
 			continue;
 		outbox = true;
-		if (!outbox_wait_sent(entries[i].partition, entries[i].next_offset - 1, topic->serverid, topic->topic, until))
+		if (!outbox_wait_sent(entries[i].partition, entries[i].next_offset - 1, topic, until))
 			return NULL;
 	}
 	if (outbox)
@@ -314,17 +332,15 @@ ends_of_bookmark(const MaintainedTable *table, const char *bookmark, TimestampTz
 	for (int i = 0; i < n; i++)
 	{
 		numbers = numbers && strspn(entries[i].topic, "0123456789") == strlen(entries[i].topic);
-		if (strcmp(entries[i].topic, result->topic) == 0)
-			result->n = Max(result->n, entries[i].partition + 1);
+		if (!topic_table_reads(topic, entries[i].topic))
+			continue;
+		result->ends[result->n].topic = entries[i].topic;
+		result->ends[result->n].partition = entries[i].partition;
+		result->ends[result->n++].end = entries[i].next_offset;
 	}
 	/* 00:00:05 has the form of a bookmark, too */
 	if (result->n == 0 && numbers)
 		return NULL;
-	result->low = palloc0(sizeof(int64) * Max(result->n, 1));
-	result->end = palloc0(sizeof(int64) * Max(result->n, 1));
-	for (int i = 0; i < n; i++)
-		if (strcmp(entries[i].topic, result->topic) == 0)
-			result->end[entries[i].partition] = Max(result->end[entries[i].partition], entries[i].next_offset);
 	return result;
 }
 

@@ -74,8 +74,17 @@ close_feed(ServedTable *table)
 void
 served_table_free(ServedTable *table)
 {
+	feed_forget_look(table->target);
 	close_feed(table);
 	MemoryContextDelete(table->context);
+}
+
+/* Its state says that it is not to be followed. */
+static void
+leave(ServedTable *table)
+{
+	table->gone = true;
+	feed_forget_look(table->target);
 }
 
 bool
@@ -255,7 +264,7 @@ open_feed(ServedTable *table)
 	if (table->feed == NULL)
 	{
 		/* its state tells why; whoever waits for the table wants to know */
-		table->gone = true;
+		leave(table);
 		worker_notify_applied();
 	}
 	else
@@ -275,7 +284,7 @@ check_topic(ServedTable *table)
 	table->check_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), CHECK_TOPIC_MS);
 	if (result == FEED_STOPPED)
 	{
-		table->gone = true;
+		leave(table);
 		worker_notify_applied();
 	}
 	else
@@ -324,7 +333,7 @@ apply_slice(ServedTable *table, int n)
 		case FEED_STOPPED:		/* what came before has been applied */
 			feed_applied(table->feed);
 			progress_update(table->entry, feed_stats(table->feed), &table->reported);
-			table->gone = true;
+			leave(table);
 			break;
 		case FEED_IDLE:
 			break;
@@ -364,7 +373,7 @@ stop_table(ServedTable *table)
 				 errdetail_internal("%s", table->stop_message),
 				 errhint("Mend the cause and call upsert_kafka.resume().")));
 	table->stopping = false;
-	table->gone = true;
+	leave(table);
 	worker_notify_applied();
 }
 

@@ -14,6 +14,7 @@
 #define UK_OUTBOX_H
 
 #include "datatype/timestamp.h"
+#include "fdw/options.h"
 #include "kafka/producer.h"
 
 typedef struct OutboxTarget
@@ -45,11 +46,11 @@ extern int32 outbox_written_stream(const OutboxWriter *writer, int target, int64
 
 /*
  * Wait until a stream is sent up to a number, and readers of committed messages see
- * what went to the topic; true at once if it is of another server, false if there
+ * what went to the table's topics; true at once if it is of another server, false if there
  * is no such stream.  ERROR 55000 when it has stopped or nobody sends it, 57014
  * after the timeout.
  */
-extern bool outbox_wait_sent(int32 stream, int64 seq, Oid serverid, const char *topic, TimestampTz until);
+extern bool outbox_wait_sent(int32 stream, int64 seq, const TopicTable *table, TimestampTz until);
 
 /* Main function of the process that sends a stream; does not return. */
 extern void outbox_sender_main(int32 stream) pg_attribute_noreturn();

@@ -199,7 +199,7 @@ upsert_kafka_flush_outbox(PG_FUNCTION_ARGS)
 /* --- waiting for a bookmark --------------------------------------------------------- */
 
 bool
-outbox_wait_sent(int32 id, int64 seq, Oid serverid, const char *topic, TimestampTz until)
+outbox_wait_sent(int32 id, int64 seq, const TopicTable *table, TimestampTz until)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka outbox wait",
 												  ALLOCSET_SMALL_SIZES);
@@ -215,12 +215,12 @@ outbox_wait_sent(int32 id, int64 seq, Oid serverid, const char *topic, Timestamp
 		stream = outbox_stream_get(id);
 		PopActiveSnapshot();
 		found = stream != NULL && stream->last_seq >= seq;
-		if (!found || stream->serverid != serverid)
+		if (!found || stream->serverid != table->serverid)
 			break;
 		if (stream->last_sent >= seq)
 		{
 			/* perhaps for more than that: what came later is not told apart */
-			outbox_wait_readable(stream, topic, until);
+			outbox_wait_readable(stream, table, until);
 			break;
 		}
 		if (!RecoveryInProgress())

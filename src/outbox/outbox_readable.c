@@ -221,7 +221,7 @@ raise_unreadable(const OutboxStream *stream, const BookmarkEntry *entry, int64 e
 }
 
 void
-outbox_wait_readable(const OutboxStream *stream, const char *topic, TimestampTz until)
+outbox_wait_readable(const OutboxStream *stream, const TopicTable *table, TimestampTz until)
 {
 	KafkaConfig *config;
 	KafkaConsumer *consumer;
@@ -235,7 +235,7 @@ outbox_wait_readable(const OutboxStream *stream, const char *topic, TimestampTz 
 	int64	   *end;
 
 	for (int i = 0; i < n; i++)
-		if (topic == NULL || strcmp(entries[i].topic, topic) == 0)
+		if (table == NULL || topic_table_reads(table, entries[i].topic))
 			entries[kept++] = entries[i];
 	if (kept == 0)
 		return;

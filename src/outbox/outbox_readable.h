@@ -33,9 +33,9 @@ extern char *outbox_unreadable_look(KafkaConsumer *consumer, const char *text, b
 extern char *outbox_unreadable_forget(const KafkaConfig *config, const char *text);
 
 /*
- * Wait until what a stream has sent to a topic (NULL: to any) can be read.  ERROR when
+ * Wait until what a stream has sent to a table's topics (NULL: to any) can be read.  ERROR when
  * it cannot at 'until' (57014), or after the server's timeout where 'until' is 0 (55P03).
  */
-extern void outbox_wait_readable(const OutboxStream *stream, const char *topic, TimestampTz until);
+extern void outbox_wait_readable(const OutboxStream *stream, const TopicTable *table, TimestampTz until);
 
 #endif							/* UK_OUTBOX_READABLE_H */

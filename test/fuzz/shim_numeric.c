@@ -1,6 +1,6 @@
 /*
  * shim_numeric.c
- *	  Type numeric: a varlena with the number as text, at its display scale.
+ *	  Type numeric: numbers as text at their display scale, and their layout.
  *
  * Exact in what decoders rely on (limits, typmods, rounding, order), and nothing else.
  */
@@ -57,16 +57,106 @@ split(const char *text, Parts *parts)
 	}
 }
 
+/*
+ * Numbers of common size are laid out as PostgreSQL has them on disk, since encoders read
+ * that: a short header, and digits to base 10000.  Others are a header of another form,
+ * and their text.
+ */
+#define SHORT_FORM			0x8000
+#define SHORT_MINUS			0x2000
+#define SHORT_MAX_SCALE		63
+#define SHORT_MAX_WEIGHT	63
+
+/* Up to four digits of those from 'from' on, which may begin before the first and go behind the last */
+static int16
+group_at(const char *digits, int n, int from)
+{
+	int			value = 0;
+
+	for (int i = from; i < from + 4; i++)
+		value = value * 10 + (i >= 0 && i < n ? digits[i] - '0' : 0);
+	return (int16) value;
+}
+
+static Datum
+make_varlena(uint16 header, const void *bytes, Size len)
+{
+	char	   *result = palloc(VARHDRSZ + sizeof(header) + len);
+
+	SET_VARSIZE(result, VARHDRSZ + sizeof(header) + len);
+	memcpy(VARDATA(result), &header, sizeof(header));
+	memcpy(VARDATA(result) + sizeof(header), bytes, len);
+	return PointerGetDatum(result);
+}
+
 static Datum
 make(const char *text)
 {
-	return PointerGetDatum(cstring_to_text(text));
+	Parts		parts;
+	int			whole_groups;
+	int			n = 0;
+	int			first = 0;
+	int			weight;
+	int16		groups[2 * SHORT_MAX_WEIGHT];
+	uint16		header;
+
+	if (is_special(text))
+		return make_varlena(0, text, strlen(text));
+	split(text, &parts);
+	whole_groups = (parts.nwhole + 3) / 4;
+	if (whole_groups > SHORT_MAX_WEIGHT || parts.nfraction > SHORT_MAX_SCALE)
+		return make_varlena(0, text, strlen(text));
+	for (int i = 0; i < whole_groups; i++)
+		groups[n++] = group_at(parts.whole, parts.nwhole, parts.nwhole - 4 * (whole_groups - i));
+	for (int i = 0; i < parts.nfraction; i += 4)
+		groups[n++] = group_at(parts.fraction, parts.nfraction, i);
+	while (n > 0 && groups[n - 1] == 0)
+		n--;
+	while (first < n && groups[first] == 0)
+		first++;
+	weight = n == first ? 0 : whole_groups - 1 - first;
+	header = SHORT_FORM | (parts.negative && n > first ? SHORT_MINUS : 0) | parts.nfraction << 7 | (weight & 0x7F);
+	return make_varlena(header, groups + first, sizeof(int16) * (n - first));
 }
 
 static char *
 number_text(Datum value)
 {
-	return text_to_cstring((text *) DatumGetPointer(value));
+	const char *bytes = VARDATA_ANY(DatumGetPointer(value));
+	Size		len = VARSIZE_ANY_EXHDR(DatumGetPointer(value)) - sizeof(uint16);
+	uint16		header;
+	int			weight;
+	int			scale;
+	int			n = (int) (len / sizeof(int16));
+	StringInfoData text;
+
+	memcpy(&header, bytes, sizeof(header));
+	bytes += sizeof(header);
+	if ((header & SHORT_FORM) == 0)
+		return pnstrdup(bytes, len);
+	scale = header >> 7 & SHORT_MAX_SCALE;
+	weight = header & 0x40 ? (int) (header & 0x7F) - 128 : header & 0x3F;
+	initStringInfo(&text);
+	if (header & SHORT_MINUS)
+		appendStringInfoChar(&text, '-');
+	for (int i = Min(0, weight + 1); i <= Max(weight, weight + (scale + 3) / 4); i++)
+	{
+		int16		group = 0;
+
+		if (i >= 0 && i < n)
+			memcpy(&group, bytes + sizeof(int16) * i, sizeof(group));
+		if (i == weight + 1)
+			appendStringInfoString(&text, i <= 0 ? "0." : ".");
+		if (i < 0 && i <= weight)
+			continue;
+		appendStringInfo(&text, i == 0 && i <= weight ? "%d" : "%04d", group);
+	}
+	if (scale > 0)
+		text.len -= (4 - scale % 4) % 4;
+	else if (text.len > 0 && text.data[text.len - 1] == '.')
+		text.len--;
+	text.data[text.len] = '\0';
+	return text.data;
 }
 
 /* Digits (a point is 'scale' of them from the end) rounded to another scale */
@@ -225,6 +315,7 @@ shim_numeric_in(const char *text, Oid ioparam, int32 typmod)
 	return apply_typmod(number, typmod);
 }
 
+/* Reads what was made: the text that it was made from */
 char *
 shim_numeric_out(Datum value)
 {

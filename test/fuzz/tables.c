@@ -58,6 +58,11 @@ static const FuzzColumn three[] = {
 
 static const FuzzColumn connect[] = {CONNECT_COLUMNS, {NULL}};
 
+static const FuzzColumn debezium_avro[] = {
+	CONNECT_COLUMNS, METADATA("ingestion-timestamp", TIMESTAMPTZOID), METADATA("source.timestamp", TIMESTAMPOID),
+	METADATA("source.database", TEXTOID), METADATA("source.table", TEXTOID), METADATA("source.properties", JSONBOID), {NULL}
+};
+
 static const FuzzColumn debezium[] = {
 	CONNECT_COLUMNS, METADATA("schema", TEXTOID), METADATA("ingestion-timestamp", TIMESTAMPTZOID),
 	METADATA("source.timestamp", TIMESTAMPOID), METADATA("source.database", TEXTOID), METADATA("source.schema", TEXTOID),
@@ -148,6 +153,21 @@ static const FuzzColumn avro_nested[] = {
 	"{\"name\":\"doc\",\"type\":{\"type\":\"string\",\"connect.name\":\"io.debezium.data.Json\"}}," \
 	"{\"name\":\"p\",\"type\":\"int\"}]}]"
 
+/* .. and an event of such rows */
+#define EVENT_SCHEMA \
+	"{\"type\":\"record\",\"name\":\"Envelope\",\"namespace\":\"s.t\",\"fields\":[" \
+	"{\"name\":\"before\",\"type\":" CONNECT_SCHEMA "}," \
+	"{\"name\":\"after\",\"type\":[\"null\",\"Value\"]}," \
+	"{\"name\":\"source\",\"type\":{\"type\":\"record\",\"name\":\"Source\",\"fields\":[{\"name\":\"ts_ms\",\"type\":\"long\"}," \
+	"{\"name\":\"db\",\"type\":\"string\"},{\"name\":\"table\",\"type\":[\"null\",\"string\"]},{\"name\":\"more\",\"type\":{\"type\":\"map\",\"values\":\"bytes\"}}]}}," \
+	"{\"name\":\"op\",\"type\":\"string\"}," \
+	"{\"name\":\"ts_ms\",\"type\":[\"null\",\"long\"]}]}"
+
+/* Logical types without Connect's names, in a union with null, as Flink writes it */
+#define FLINK_EVENT_SCHEMA \
+	"[\"null\",{\"type\":\"record\",\"name\":\"record\",\"namespace\":\"f\",\"fields\":[{\"name\":\"op\",\"type\":[\"null\",\"string\"]}," \
+	"{\"name\":\"after\",\"type\":[\"null\"," ALL_TYPES_SCHEMA "]},{\"name\":\"before\",\"type\":[\"null\",\"string\"]}]}]"
+
 static const FuzzColumn avro_all[] = {
 	{"id", INT2OID, -1}, {"v", TEXTOID, -1}, {"w", NUMERICOID, NUMERIC(10, 2)}, {"n", NUMERICOID, -1}, {"t", TIMESTAMPOID, 3},
 	{"z", TIMESTAMPTZOID, -1}, {"day", DATEOID, -1}, {"clock", TIMEOID, 2}, {"uuid", UUIDOID, -1}, {"span", INTERVALOID, -1},
@@ -186,7 +206,9 @@ const char *const fuzz_schemas[] = {
 	"\"string\"",
 	"{\"type\":\"array\",\"items\":\"int\"}",
 	"{\"type\":\"recor",
-	"{\"type\":\"record\",\"name\":\"r\",\"fields\":[{\"name\":\"id\",\"type\":\"unknown\"}]}"
+	"{\"type\":\"record\",\"name\":\"r\",\"fields\":[{\"name\":\"id\",\"type\":\"unknown\"}]}",
+	EVENT_SCHEMA,
+	FLINK_EVENT_SCHEMA
 };
 const int	fuzz_nschemas = lengthof(fuzz_schemas);
 
@@ -372,6 +394,13 @@ const FuzzTable fuzz_tables[] = {
 	{"debezium-json", event, .round_trip = true},
 	{"debezium-json", debezium, OPTIONS("unavailable_value", "x", "time_unit", "s"), .has_key = true, .time_zone = "Fixed"},
 	{"debezium-json", debezium, OPTIONS("ignore_parse_errors", "true", "truncate", "apply"), .upsert = true, .has_key = true, .keys = "id"},
+
+	/* --- debezium-avro-confluent --- */
+	{"debezium-avro-confluent", debezium_avro},
+	{"debezium-avro-confluent", debezium_avro, .upsert = true, .has_key = true, .keys = "id", .time_zone = "Moving"},
+	{"debezium-avro-confluent", avro_any, OPTIONS("time_unit", "us", "unavailable", "error", "nul_handling", "strip", "truncate", "ignore", "empty_value", "delete")},
+	{"debezium-avro-confluent", avro_json, OPTIONS("ignore_parse_errors", "true"), .has_key = true, .time_zone = "Fixed"},
+	{"debezium-avro-confluent", avro_all, OPTIONS("ignore_parse_errors", "true", "unavailable_value", "x"), .upsert = true, .has_key = true, .keys = "id"},
 
 	/* --- canal-json --- */
 	{"canal-json", product},
