@@ -356,6 +356,36 @@ kafka_job_topic(KafkaJob *job, const char *topic)
 	job->ntopics = n + 1;
 }
 
+/* Hand the client's job to a helper thread. */
+static void
+start_job(KafkaClient *client, int64 timeout_ms)
+{
+	KafkaJob   *job = client->job;
+
+	job->deadline = kafka_now_ms() + timeout_ms;
+	pg_atomic_fetch_add_u32(&job->refcount, 1);
+	if (!kafka_thread_start(helper_main, job))
+	{
+		pg_atomic_fetch_sub_u32(&job->refcount, 1);
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not start a thread for a call to Kafka")));
+	}
+}
+
+/* What has come of it so far. */
+static bool
+job_is_done(KafkaClient *client)
+{
+	bool		done;
+
+	kafka_drain_pipe(client->handle);
+	done = pg_atomic_read_u32(&client->job->done) != 0;
+	pg_read_barrier();
+	kafka_drain_events(client);
+	return done;
+}
+
 /*
  * Run the client's job and wait for its end, interruptible, or until 'enough'
  * (may be NULL) says that the rest does not matter.  False after timeout_ms.
@@ -368,28 +398,14 @@ kafka_job_wait(KafkaClient *client, int64 timeout_ms, bool (*enough) (KafkaClien
 	KafkaJob   *job = client->job;
 	KafkaHandle *handle = client->handle;
 
-	job->deadline = kafka_now_ms() + timeout_ms;
-
 	client->busy = true;
-	pg_atomic_fetch_add_u32(&job->refcount, 1);
-	if (!kafka_thread_start(helper_main, job))
-	{
-		pg_atomic_fetch_sub_u32(&job->refcount, 1);
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
-				 errmsg("could not start a thread for a call to Kafka")));
-	}
+	start_job(client, timeout_ms);
 
 	for (;;)
 	{
 		int64		left = job->deadline - kafka_now_ms();
-		bool		done;
 
-		kafka_drain_pipe(handle);
-		done = pg_atomic_read_u32(&job->done) != 0;
-		pg_read_barrier();
-		kafka_drain_events(client);
-		if (done || (enough && enough(client)))
+		if (job_is_done(client) || (enough && enough(client)))
 			break;
 		if (handle->refused)
 			kafka_raise_refused(client, handle->refused, handle->refused_text);
@@ -446,4 +462,60 @@ kafka_job_end(KafkaClient *client)
 	client->job = NULL;
 	pg_atomic_write_u32(&job->abandoned, 1);
 	job_unref(job);
+}
+
+/* --- a question that nobody waits for ---------------------------------------------- */
+
+static void
+run_knock(KafkaJob *job)
+{
+	const rd_kafka_metadata_t *metadata;
+
+	job->err = fetch_metadata(job, NULL, false, &metadata);
+	if (job->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+		rd_kafka_metadata_destroy(metadata);
+}
+
+void
+kafka_knock(KafkaConsumer *consumer)
+{
+	KafkaClient *client = &consumer->client;
+
+	kafka_job_new(client)->run = run_knock;
+	start_job(client, client->timeout_ms);
+}
+
+bool
+kafka_answered(KafkaConsumer *consumer)
+{
+	KafkaClient *client = &consumer->client;
+	KafkaHandle *handle = client->handle;
+	rd_kafka_resp_err_t err;
+
+	/* another call has been made since, and answered */
+	if (client->job == NULL)
+		return true;
+
+	if (job_is_done(client))
+		err = client->job->err;
+	else if (kafka_now_ms() < client->job->deadline + RETRY_PAUSE_MS)
+		err = RD_KAFKA_RESP_ERR__IN_PROGRESS;
+	else
+		err = RD_KAFKA_RESP_ERR__TIMED_OUT;
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR)
+	{
+		handle->answered = true;
+		kafka_job_end(client);
+		return true;
+	}
+	if (handle->refused)
+	{
+		client->busy = true;
+		kafka_raise_refused(client, handle->refused, handle->refused_text);
+	}
+	if (err == RD_KAFKA_RESP_ERR__IN_PROGRESS)
+		return false;
+	client->busy = true;
+	client->waited_ms = client->timeout_ms;
+	kafka_raise(client, err, NULL, -1, -1, NULL);
 }

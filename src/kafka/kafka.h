@@ -172,6 +172,16 @@ extern int	kafka_consume(KafkaConsumer *consumer, KafkaRecord *records, int max,
 extern void kafka_consume_stop(KafkaConsumer *consumer);
 
 /*
+ * Is there a broker that answers?  kafka_knock asks without waiting and
+ * kafka_answered tells: false while there is no answer yet; kafka_wait_fd's descriptor
+ * becomes readable with it, unless kafka_consume has emptied it.  ERROR
+ * of class 08 after the configured time, 28000 where we are refused.  Reading goes on
+ * meanwhile; any other call takes the question's place.
+ */
+extern void kafka_knock(KafkaConsumer *consumer);
+extern bool kafka_answered(KafkaConsumer *consumer);
+
+/*
  * File descriptor that becomes readable when kafka_consume has something.  It
  * tells of what comes, not of what is there: wait on it only after kafka_consume
  * has returned 0.

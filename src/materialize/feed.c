@@ -350,7 +350,6 @@ open_feed(Oid target, MemoryContext parent, bool bounded)
 	MemoryContext context = AllocSetContextCreate(parent, "upsert_kafka feed", ALLOCSET_DEFAULT_SIZES);
 	Feed	   *feed = MemoryContextAllocZero(context, sizeof(Feed));
 	OwnerScope	scope;
-	bool		started;
 
 	if (!callback_registered)
 	{
@@ -380,12 +379,6 @@ open_feed(Oid target, MemoryContext parent, bool bounded)
 	owner_enter(&scope, feed->source.table->owner);
 	feed_source_connect(&feed->source, context);
 	owner_leave(&scope);
-	started = start_reading(feed);
-	if (!started)
-	{
-		MemoryContextDelete(context);
-		return NULL;
-	}
 	return feed;
 }
 
@@ -397,7 +390,32 @@ feed_open(Oid target, MemoryContext parent)
 	PushActiveSnapshot(GetLatestSnapshot());
 	feed = open_feed(target, parent, false);
 	PopActiveSnapshot();
+	if (feed)
+		kafka_knock(feed->source.consumer);
 	return feed;
+}
+
+bool
+feed_begin(Feed *feed)
+{
+	bool		reading;
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	reading = (!feed->stale || define(feed)) && start_reading(feed);
+	PopActiveSnapshot();
+	return reading;
+}
+
+void
+feed_ask(Feed *feed)
+{
+	kafka_knock(feed->source.consumer);
+}
+
+bool
+feed_answered(Feed *feed)
+{
+	return kafka_answered(feed->source.consumer);
 }
 
 /* === fetching and applying ============================================================= */
@@ -749,6 +767,8 @@ feed_run_to_end(Oid target)
 	int64		messages;
 
 	feed = open_feed(target, context, true);
+	if (feed && !start_reading(feed))
+		feed = NULL;
 	while (feed && open)
 	{
 		open = false;

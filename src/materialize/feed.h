@@ -38,11 +38,26 @@ typedef struct FeedStats
 } FeedStats;
 
 /*
- * Open inside a transaction: reads the registration, compares positions with the topic
- * (data_lost, topic_changed are set as state and reported by a NULL return).
- * The feed lives in a child of 'parent'; deleting that closes it.
+ * Open inside a transaction: reads the registration, and asks the brokers for a sign of
+ * life.  NULL: the table is not live.  The feed lives in a child of 'parent'; deleting
+ * that closes it.
  */
 extern Feed *feed_open(Oid target, MemoryContext parent);
+
+/*
+ * Has a broker answered what feed_open() or feed_ask() has asked?  Neither waits, so that
+ * a broker that is away costs the other tables of a worker nothing; call it again when
+ * feed_wait_fd() is readable.  ERROR of class 08 when none has in time.
+ */
+extern void feed_ask(Feed *feed);
+extern bool feed_answered(Feed *feed);
+
+/*
+ * After the answer, in a transaction: compares positions with the topic and starts
+ * reading.  False: the table is not live, or data_lost or topic_changed were found
+ * and set as its state.
+ */
+extern bool feed_begin(Feed *feed);
 
 /*
  * Take what has arrived, waiting up to timeout_ms for it (0: not at all), outside a
@@ -75,7 +90,10 @@ extern const FeedStats *feed_stats(Feed *feed);
  */
 extern void feed_forget_look(Oid target);
 
-/* Look for new topics and partitions and moved watermarks; call now and then, in a transaction. */
+/*
+ * Look for new topics and partitions and moved watermarks; call now and then, in a
+ * transaction, and after an answer.
+ */
 extern FeedResult feed_check_topic(Feed *feed);
 
 /*

@@ -23,6 +23,7 @@
 #define RETRY_FIRST_MS		1000	/* doubled with each failure .. */
 #define RETRY_MAX_MS		60000	/* .. up to this */
 #define RETRY_LOCK_MS		200 /* after a lock that somebody held for too long */
+#define ANSWER_POLL_MS		100 /* between looks for a broker's answer, where nothing else wakes us */
 #define TABLE_ATTEMPTS		3	/* of a table that cannot be opened, until it is stopped */
 #define REOPEN_AFTER		3	/* failures in a row that a feed survives */
 
@@ -67,6 +68,7 @@ close_feed(ServedTable *table)
 		MemoryContextDelete(table->feed_context);
 	table->feed_context = NULL;
 	table->feed = NULL;
+	table->opening = table->asked = false;
 	table->suspects = 0;
 	table->fetch_at = 0;
 }
@@ -260,10 +262,29 @@ open_feed(ServedTable *table)
 	table->feed = feed_open(table->target, table->feed_context);
 	commit_transaction();
 
-	table->check_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), CHECK_TOPIC_MS);
+	table->opening = table->feed != NULL;
 	if (table->feed == NULL)
 	{
 		/* its state tells why; whoever waits for the table wants to know */
+		leave(table);
+		worker_notify_applied();
+	}
+}
+
+/* The broker has answered: compare with the topic, and read. */
+static void
+begin_reading(ServedTable *table)
+{
+	bool		reading;
+
+	begin_transaction();
+	reading = feed_begin(table->feed);
+	commit_transaction();
+
+	table->opening = false;
+	table->check_at = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), CHECK_TOPIC_MS);
+	if (!reading)
+	{
 		leave(table);
 		worker_notify_applied();
 	}
@@ -394,13 +415,29 @@ advance(ServedTable *table, TimestampTz *wake_at)
 		if (table->gone)
 			return false;
 	}
-	else if (GetCurrentTimestamp() >= table->check_at)
+	if (table->opening)
 	{
-		check_topic(table);
+		if (!feed_answered(table->feed))
+		{
+			wake_at_most(wake_at, TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ANSWER_POLL_MS));
+			return false;
+		}
+		begin_reading(table);
 		if (table->gone)
 			return false;
 	}
-	wake_at_most(wake_at, table->check_at);
+	else if (GetCurrentTimestamp() >= table->check_at)
+	{
+		table->stage = STAGE_CHECK;
+		if (!table->asked)
+			feed_ask(table->feed);
+		table->asked = !feed_answered(table->feed);
+		if (!table->asked)
+			check_topic(table);
+		if (table->gone)
+			return false;
+	}
+	wake_at_most(wake_at, table->asked ? TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ANSWER_POLL_MS) : table->check_at);
 
 	if (table->fetch_at > GetCurrentTimestamp())
 	{

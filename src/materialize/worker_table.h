@@ -26,6 +26,8 @@ typedef struct ServedTable
 
 	MemoryContext feed_context;
 	Feed	   *feed;			/* NULL: not open */
+	bool		opening;		/* it waits for a broker's first answer */
+	bool		asked;			/* for one before the next look at the topic */
 	FeedStats	reported;		/* what shared memory knows of the feed */
 	TimestampTz check_at;		/* next look at the topic */
 
