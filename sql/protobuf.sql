@@ -1,7 +1,8 @@
 -- === format protobuf: one message is one protobuf message; its type is in a descriptor ===
 SET TimeZone = 'America/New_York';    -- the session's settings must not show
 SET IntervalStyle = 'sql_standard';
-CREATE SERVER proto_kafka FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers 'localhost:9092');
+\set broker `echo "${BROKER:-127.0.0.1:9092}"`
+CREATE SERVER proto_kafka FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers :'broker');
 
 -- protoc --include_imports --descriptor_set_out=/dev/stdout shop.proto | base64, of
 --   syntax = "proto3";
