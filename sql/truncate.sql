@@ -106,12 +106,21 @@ SELECT state, error_sqlstate, error_offset, error_message FROM upsert_kafka.tabl
 SELECT upsert_kafka.skip('tru_stopped', 0, 1);
 SELECT upsert_kafka.refresh('tru_stopped');
 SELECT * FROM tru_stopped ORDER BY id;
+-- nor have several topics
+\! test/kt create tru_other --fresh
+\! printf '%s\n' '[ts=1000] {"id":4}|{"after":{"id":4,"v":"d"},"op":"c"}' | test/kt produce tru_other
+CREATE FOREIGN TABLE tru_topics (id int OPTIONS (key 'true'), v text) SERVER tru
+	OPTIONS (connector 'upsert-kafka', topic 'tru_bad;tru_other', key_format 'json', value_format 'debezium-json', value_debezium_json_truncate 'apply');
+SELECT id FROM tru_topics;
+SELECT upsert_kafka.materialize('tru_topics', 'tru_of_topics');
+SELECT upsert_kafka.refresh('tru_of_topics') > 0 AS applied;
+SELECT state, error_sqlstate, error_offset FROM upsert_kafka.tables WHERE target = 'tru_of_topics'::regclass;
 
 SET client_min_messages = warning;
 DROP FUNCTION tru_refresh, tru_versions;
-DROP TABLE tru_load, tru_event, tru_kafka, tru_plain, tru_mended, tru_rows, tru_stopped, tru_first, tru_fed;
+DROP TABLE tru_load, tru_event, tru_kafka, tru_plain, tru_mended, tru_rows, tru_stopped, tru_of_topics, tru_first, tru_fed;
 DROP SERVER tru CASCADE;
 DROP DOMAIN tru_small;
 ALTER SYSTEM RESET upsert_kafka.workers;
 SELECT pg_reload_conf();
-\! for t in tru tru_bad tru_canal tru_wide; do test/kt delete $t; done
+\! for t in tru tru_bad tru_canal tru_wide tru_other; do test/kt delete $t; done

@@ -11,6 +11,9 @@
 #include "mb/pg_wchar.h"
 #include "regex/regex.h"
 #include "utils/builtins.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
 
 /*
  * The pattern as PostgreSQL's regular expressions take it, to be matched by a whole name.

@@ -209,7 +209,7 @@ cdc_tells_row(const CdcDecoder *decoder, CdcOp op)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the source table was truncated"),
-				 errhint("The option truncate 'apply' deletes all rows, where the topic has one partition; 'ignore' passes it by and keeps them.")));
+				 errhint("The option truncate 'apply' deletes all rows, where all messages are of one partition; 'ignore' passes it by and keeps them.")));
 	return op >= CDC_INSERT;
 }
 

@@ -24,35 +24,14 @@
 #include "varatt.h"
 #endif
 
-typedef enum NodeClass
-{
-	NODE_BOOL,
-	NODE_INT2,
-	NODE_INT4,
-	NODE_INT8,
-	NODE_FLOAT4,
-	NODE_FLOAT8,
-	NODE_NUMERIC,
-	NODE_TEXT,					/* from here on: quoted by the look of the text */
-	NODE_BYTEA,
-	NODE_DATE,
-	NODE_TIME,
-	NODE_TIMESTAMP,
-	NODE_TIMESTAMPTZ,
-	NODE_STYLED,				/* as the options say */
-	NODE_OTHER,					/* the type's text */
-	NODE_ARRAY,
-	NODE_COMPOSITE
-} NodeClass;
-
 /* How values of one type are written. */
 typedef struct CsvNode CsvNode;
 struct CsvNode
 {
-	NodeClass	class;
+	OutputClass class;
 	Oid			type;			/* a domain's base type */
 	int32		typmod;
-	ValueOutput *output;		/* NODE_OTHER */
+	ValueOutput *output;		/* OUTPUT_OTHER, which json is as well */
 
 	/* arrays */
 	CsvNode    *element;
@@ -98,80 +77,38 @@ node_create(const ValueStyle *style, Oid type, int32 typmod, bool nested)
 
 	node->type = type = getBaseTypeAndTypmod(type, &typmod);
 	node->typmod = typmod;
-	if (style_changes(style, type))
+	node->class = output_class(style, type);
+	switch (node->class)
 	{
-		node->class = NODE_STYLED;
-		return node;
-	}
-	switch (type)
-	{
-		case BOOLOID:
-			node->class = NODE_BOOL;
+		case OUTPUT_ARRAY:
+			if (nested)
+				break;
+			node->element_type = get_element_type(type);
+			node->element = node_create(style, node->element_type, typmod, true);
+			get_typlenbyvalalign(node->element_type, &node->element_len, &node->element_byval, &node->element_align);
 			return node;
-		case INT2OID:
-			node->class = NODE_INT2;
-			return node;
-		case INT4OID:
-			node->class = NODE_INT4;
-			return node;
-		case INT8OID:
-			node->class = NODE_INT8;
-			return node;
-		case FLOAT4OID:
-			node->class = NODE_FLOAT4;
-			return node;
-		case FLOAT8OID:
-			node->class = NODE_FLOAT8;
-			return node;
-		case NUMERICOID:
-			node->class = NODE_NUMERIC;
-			return node;
-		case TEXTOID:
-		case VARCHAROID:
-		case BPCHAROID:
-			node->class = NODE_TEXT;
-			return node;
-		case BYTEAOID:
-			node->class = NODE_BYTEA;
-			return node;
-		case DATEOID:
-			node->class = NODE_DATE;
-			return node;
-		case TIMEOID:
-			node->class = NODE_TIME;
-			return node;
-		case TIMESTAMPOID:
-			node->class = NODE_TIMESTAMP;
-			return node;
-		case TIMESTAMPTZOID:
-			node->class = NODE_TIMESTAMPTZ;
-			return node;
-	}
-	node->element_type = nested ? InvalidOid : get_element_type(type);
-	if (OidIsValid(node->element_type))
-	{
-		node->class = NODE_ARRAY;
-		node->element = node_create(style, node->element_type, typmod, true);
-		get_typlenbyvalalign(node->element_type, &node->element_len, &node->element_byval, &node->element_align);
-	}
-	else if (!nested && get_typtype(type) == TYPTYPE_COMPOSITE)
-	{
-		node->class = NODE_COMPOSITE;
-		node->desc = lookup_rowtype_tupdesc_copy(type, typmod);
-		node->attributes = palloc0(Max(node->desc->natts, 1) * sizeof(CsvNode *));
-		for (int i = 0; i < node->desc->natts; i++)
-		{
-			Form_pg_attribute attribute = TupleDescAttr(node->desc, i);
+		case OUTPUT_COMPOSITE:
+			if (nested)
+				break;
+			node->desc = lookup_rowtype_tupdesc_copy(type, typmod);
+			node->attributes = palloc0(Max(node->desc->natts, 1) * sizeof(CsvNode *));
+			for (int i = 0; i < node->desc->natts; i++)
+			{
+				Form_pg_attribute attribute = TupleDescAttr(node->desc, i);
 
-			if (!attribute->attisdropped)
-				node->attributes[i] = node_create(style, attribute->atttypid, attribute->atttypmod, true);
-		}
+				if (!attribute->attisdropped)
+					node->attributes[i] = node_create(style, attribute->atttypid, attribute->atttypmod, true);
+			}
+			return node;
+		case OUTPUT_JSON:
+		case OUTPUT_JSONB:
+		case OUTPUT_OTHER:
+			break;
+		default:
+			return node;
 	}
-	else
-	{
-		node->class = NODE_OTHER;
-		node->output = value_output_create(type);
-	}
+	node->class = OUTPUT_OTHER;
+	node->output = value_output_create(type);
 	return node;
 }
 
@@ -312,63 +249,65 @@ append_node(CsvEncoder *encoder, CsvNode *node, Datum value, StringInfo out)
 
 	switch (node->class)
 	{
-		case NODE_BOOL:
+		case OUTPUT_BOOL:
 			appendStringInfoString(out, DatumGetBool(value) ? "true" : "false");
 			break;
-		case NODE_INT2:
+		case OUTPUT_INT2:
 			appendBinaryStringInfo(out, buf, pg_ltoa(DatumGetInt16(value), buf));
 			break;
-		case NODE_INT4:
+		case OUTPUT_INT4:
 			appendBinaryStringInfo(out, buf, pg_ltoa(DatumGetInt32(value), buf));
 			break;
-		case NODE_INT8:
+		case OUTPUT_INT8:
 			appendBinaryStringInfo(out, buf, pg_lltoa(DatumGetInt64(value), buf));
 			break;
-		case NODE_FLOAT4:
+		case OUTPUT_FLOAT4:
 			append_float4(out, DatumGetFloat4(value));
 			break;
-		case NODE_FLOAT8:
+		case OUTPUT_FLOAT8:
 			append_float8(out, DatumGetFloat8(value));
 			break;
-		case NODE_NUMERIC:
+		case OUTPUT_NUMERIC:
 			append_numeric(out, DatumGetNumeric(value), encoder->options.plain_decimals);
 			break;
-		case NODE_TEXT:
+		case OUTPUT_TEXT:
 			varlena = PG_DETOAST_DATUM_PACKED(value);
 			append_utf8(out, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
 			if ((Pointer) varlena != DatumGetPointer(value))
 				pfree(varlena);
 			break;
-		case NODE_BYTEA:
+		case OUTPUT_BYTEA:
 			varlena = PG_DETOAST_DATUM_PACKED(value);
 			append_base64(out, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
 			if ((Pointer) varlena != DatumGetPointer(value))
 				pfree(varlena);
 			break;
-		case NODE_DATE:
+		case OUTPUT_DATE:
 			append_date(out, DatumGetDateADT(value));
 			break;
-		case NODE_TIME:
+		case OUTPUT_TIME:
 			append_time(out, DatumGetTimeADT(value));
 			break;
-		case NODE_TIMESTAMP:
+		case OUTPUT_TIMESTAMP:
 			append_timestamp(out, DatumGetTimestamp(value), ' ', "");
 			break;
-		case NODE_TIMESTAMPTZ:
+		case OUTPUT_TIMESTAMPTZ:
 			append_timestamp(out, DatumGetTimestampTz(value), ' ', "Z");
 			break;
-		case NODE_STYLED:
+		case OUTPUT_STYLED:
 			style_append(out, &encoder->options.style, node->type, node->typmod, encoder->zone, value);
 			break;
-		case NODE_OTHER:
+		case OUTPUT_JSON:
+		case OUTPUT_JSONB:
+		case OUTPUT_OTHER:
 			text = value_output_text(node->output, value);
 			append_utf8(out, text, strlen(text));
 			pfree(text);
 			break;
-		case NODE_ARRAY:
+		case OUTPUT_ARRAY:
 			append_array(encoder, node, value, out);
 			break;
-		case NODE_COMPOSITE:
+		case OUTPUT_COMPOSITE:
 			append_composite(encoder, node, value, out);
 			break;
 	}
@@ -482,7 +421,7 @@ append_field(CsvEncoder *encoder, const CsvColumn *column, bool first, StringInf
 		else
 			appendBinaryStringInfo(out, text, (int) len);
 	}
-	else if (unsafe || (column->node->class >= NODE_TEXT && looks_unsafe(encoder, text, len)))
+	else if (unsafe || (column->node->class >= OUTPUT_TEXT && looks_unsafe(encoder, text, len)))
 		append_quoted(encoder, text, len, out);
 	else
 		appendBinaryStringInfo(out, text, (int) len);

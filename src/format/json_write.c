@@ -26,37 +26,14 @@
 #include "varatt.h"
 #endif
 
-typedef enum NodeClass
-{
-	NODE_BOOL,
-	NODE_INT2,
-	NODE_INT4,
-	NODE_INT8,
-	NODE_FLOAT4,
-	NODE_FLOAT8,
-	NODE_NUMERIC,
-	NODE_TEXT,
-	NODE_BYTEA,
-	NODE_DATE,
-	NODE_TIME,
-	NODE_TIMESTAMP,
-	NODE_TIMESTAMPTZ,
-	NODE_JSON,
-	NODE_JSONB,
-	NODE_ARRAY,
-	NODE_COMPOSITE,
-	NODE_STYLED,				/* as the options say */
-	NODE_OTHER					/* a string with the type's text */
-} NodeClass;
-
 /* How values of one type are written. */
 typedef struct JsonNode JsonNode;
 struct JsonNode
 {
-	NodeClass	class;
+	OutputClass class;
 	const struct JsonWriter *writer;	/* whose options count */
-	ValueOutput *output;		/* NODE_OTHER */
-	Oid			type;			/* NODE_STYLED: a base type */
+	ValueOutput *output;		/* OUTPUT_OTHER */
+	Oid			type;			/* a domain's base type */
 	int32		typmod;
 
 	/* arrays */
@@ -443,40 +420,40 @@ write_node(JsonNode *node, Datum value, StringInfo out)
 
 	switch (node->class)
 	{
-		case NODE_BOOL:
+		case OUTPUT_BOOL:
 			if (DatumGetBool(value))
 				append_bytes(out, "true", 4);
 			else
 				append_bytes(out, "false", 5);
 			break;
-		case NODE_INT2:
+		case OUTPUT_INT2:
 			enlargeStringInfo(out, 8);
 			out->len += pg_itoa(DatumGetInt16(value), out->data + out->len);
 			break;
-		case NODE_INT4:
+		case OUTPUT_INT4:
 			enlargeStringInfo(out, 16);
 			out->len += pg_ltoa(DatumGetInt32(value), out->data + out->len);
 			break;
-		case NODE_INT8:
+		case OUTPUT_INT8:
 			enlargeStringInfo(out, 24);
 			out->len += pg_lltoa(DatumGetInt64(value), out->data + out->len);
 			break;
-		case NODE_FLOAT4:
+		case OUTPUT_FLOAT4:
 			write_float(out, DatumGetFloat4(value), true);
 			break;
-		case NODE_FLOAT8:
+		case OUTPUT_FLOAT8:
 			write_float(out, DatumGetFloat8(value), false);
 			break;
-		case NODE_NUMERIC:
+		case OUTPUT_NUMERIC:
 			append_numeric_datum(out, value, node->writer->plain_decimals);
 			break;
-		case NODE_TEXT:
+		case OUTPUT_TEXT:
 			varlena = PG_DETOAST_DATUM_PACKED(value);
 			json_write_string(out, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
 			if ((Pointer) varlena != DatumGetPointer(value))
 				pfree(varlena);
 			break;
-		case NODE_BYTEA:
+		case OUTPUT_BYTEA:
 			varlena = PG_DETOAST_DATUM_PACKED(value);
 			appendStringInfoChar(out, '"');
 			append_base64(out, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
@@ -484,42 +461,42 @@ write_node(JsonNode *node, Datum value, StringInfo out)
 			if ((Pointer) varlena != DatumGetPointer(value))
 				pfree(varlena);
 			break;
-		case NODE_DATE:
+		case OUTPUT_DATE:
 			append_byte(out, '"');
 			append_date(out, DatumGetDateADT(value));
 			append_byte(out, '"');
 			break;
-		case NODE_TIME:
+		case OUTPUT_TIME:
 			append_byte(out, '"');
 			append_time(out, DatumGetTimeADT(value));
 			append_byte(out, '"');
 			break;
-		case NODE_TIMESTAMP:
-		case NODE_TIMESTAMPTZ:
+		case OUTPUT_TIMESTAMP:
+		case OUTPUT_TIMESTAMPTZ:
 			append_byte(out, '"');
 			append_timestamp(out, DatumGetTimestamp(value), node->writer->iso_timestamps ? 'T' : ' ',
-							 node->class == NODE_TIMESTAMPTZ ? "Z" : "");
+							 node->class == OUTPUT_TIMESTAMPTZ ? "Z" : "");
 			append_byte(out, '"');
 			break;
-		case NODE_JSON:
+		case OUTPUT_JSON:
 			varlena = PG_DETOAST_DATUM_PACKED(value);
 			write_json(out, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
 			if ((Pointer) varlena != DatumGetPointer(value))
 				pfree(varlena);
 			break;
-		case NODE_JSONB:
+		case OUTPUT_JSONB:
 			write_jsonb(out, DatumGetJsonbP(value));
 			break;
-		case NODE_ARRAY:
+		case OUTPUT_ARRAY:
 			write_array(node, value, out);
 			break;
-		case NODE_COMPOSITE:
+		case OUTPUT_COMPOSITE:
 			write_composite(node, value, out);
 			break;
-		case NODE_STYLED:
+		case OUTPUT_STYLED:
 			write_styled(node, value, out);
 			break;
-		case NODE_OTHER:
+		case OUTPUT_OTHER:
 			text = value_output_text(node->output, value);
 			json_write_string(out, text, strlen(text));
 			pfree(text);
@@ -629,79 +606,24 @@ node_create(const JsonWriter *writer, Oid type, int32 typmod)
 	check_stack_depth();
 	node->writer = writer;
 	type = getBaseTypeAndTypmod(type, &typmod);
-	if (style_changes(&writer->style, type))
+	node->type = type;
+	node->typmod = typmod;
+	node->class = output_class(&writer->style, type);
+	switch (node->class)
 	{
-		node->class = NODE_STYLED;
-		node->type = type;
-		node->typmod = typmod;
-		return node;
-	}
-	switch (type)
-	{
-		case BOOLOID:
-			node->class = NODE_BOOL;
-			return node;
-		case INT2OID:
-			node->class = NODE_INT2;
-			return node;
-		case INT4OID:
-			node->class = NODE_INT4;
-			return node;
-		case INT8OID:
-			node->class = NODE_INT8;
-			return node;
-		case FLOAT4OID:
-			node->class = NODE_FLOAT4;
-			return node;
-		case FLOAT8OID:
-			node->class = NODE_FLOAT8;
-			return node;
-		case NUMERICOID:
-			node->class = NODE_NUMERIC;
-			return node;
-		case TEXTOID:
-		case VARCHAROID:
-		case BPCHAROID:
-			node->class = NODE_TEXT;
-			return node;
-		case BYTEAOID:
-			node->class = NODE_BYTEA;
-			return node;
-		case DATEOID:
-			node->class = NODE_DATE;
-			return node;
-		case TIMEOID:
-			node->class = NODE_TIME;
-			return node;
-		case TIMESTAMPOID:
-			node->class = NODE_TIMESTAMP;
-			return node;
-		case TIMESTAMPTZOID:
-			node->class = NODE_TIMESTAMPTZ;
-			return node;
-		case JSONOID:
-			node->class = NODE_JSON;
-			return node;
-		case JSONBOID:
-			node->class = NODE_JSONB;
-			return node;
-	}
-	node->element_type = get_element_type(type);
-	if (OidIsValid(node->element_type))
-	{
-		node->class = NODE_ARRAY;
-		node->element = node_create(writer, node->element_type, typmod);
-		get_typlenbyvalalign(node->element_type, &node->element_len, &node->element_byval, &node->element_align);
-	}
-	else if (get_typtype(type) == TYPTYPE_COMPOSITE)
-	{
-		node->class = NODE_COMPOSITE;
-		composite_create(node, type, typmod);
-	}
-	else
-	{
-		node->class = NODE_OTHER;
-		node->output = value_output_create(type);
+		case OUTPUT_ARRAY:
+			node->element_type = get_element_type(type);
+			node->element = node_create(writer, node->element_type, typmod);
+			get_typlenbyvalalign(node->element_type, &node->element_len, &node->element_byval, &node->element_align);
+			break;
+		case OUTPUT_COMPOSITE:
+			composite_create(node, type, typmod);
+			break;
+		case OUTPUT_OTHER:
+			node->output = value_output_create(type);
+			break;
+		default:
+			break;
 	}
 	return node;
 }

@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "catalog/pg_type.h"
 #include "common/shortest_dec.h"
 #include "fmgr.h"
 #include "format/value_output.h"
@@ -531,6 +532,51 @@ text_to_utf8(const char *text, Size *len)
 	if (converted != text)
 		*len = strlen(converted);
 	return converted;
+}
+
+OutputClass
+output_class(const ValueStyle *style, Oid type)
+{
+	if (style_changes(style, type))
+		return OUTPUT_STYLED;
+	switch (type)
+	{
+		case BOOLOID:
+			return OUTPUT_BOOL;
+		case INT2OID:
+			return OUTPUT_INT2;
+		case INT4OID:
+			return OUTPUT_INT4;
+		case INT8OID:
+			return OUTPUT_INT8;
+		case FLOAT4OID:
+			return OUTPUT_FLOAT4;
+		case FLOAT8OID:
+			return OUTPUT_FLOAT8;
+		case NUMERICOID:
+			return OUTPUT_NUMERIC;
+		case TEXTOID:
+		case VARCHAROID:
+		case BPCHAROID:
+			return OUTPUT_TEXT;
+		case BYTEAOID:
+			return OUTPUT_BYTEA;
+		case DATEOID:
+			return OUTPUT_DATE;
+		case TIMEOID:
+			return OUTPUT_TIME;
+		case TIMESTAMPOID:
+			return OUTPUT_TIMESTAMP;
+		case TIMESTAMPTZOID:
+			return OUTPUT_TIMESTAMPTZ;
+		case JSONOID:
+			return OUTPUT_JSON;
+		case JSONBOID:
+			return OUTPUT_JSONB;
+	}
+	if (OidIsValid(get_element_type(type)))
+		return OUTPUT_ARRAY;
+	return get_typtype(type) == TYPTYPE_COMPOSITE ? OUTPUT_COMPOSITE : OUTPUT_OTHER;
 }
 
 ValueOutput *

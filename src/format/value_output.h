@@ -64,6 +64,36 @@ extern void append_base64(StringInfo out, const char *bytes, Size len);
 extern const char *text_to_utf8(const char *text, Size *len);
 
 /*
+ * How formats of text tell types apart that they write in a form of their own.  Texts are
+ * behind what is a number or a word in any format.
+ */
+typedef enum OutputClass
+{
+	OUTPUT_BOOL,
+	OUTPUT_INT2,
+	OUTPUT_INT4,
+	OUTPUT_INT8,
+	OUTPUT_FLOAT4,
+	OUTPUT_FLOAT8,
+	OUTPUT_NUMERIC,
+	OUTPUT_TEXT,
+	OUTPUT_BYTEA,
+	OUTPUT_DATE,
+	OUTPUT_TIME,
+	OUTPUT_TIMESTAMP,
+	OUTPUT_TIMESTAMPTZ,
+	OUTPUT_JSON,
+	OUTPUT_JSONB,
+	OUTPUT_STYLED,				/* as the options say, see value_style.h */
+	OUTPUT_ARRAY,
+	OUTPUT_COMPOSITE,
+	OUTPUT_OTHER				/* the type's text, by ValueOutput */
+} OutputClass;
+
+/* Of a base type. */
+extern OutputClass output_class(const ValueStyle *style, Oid type);
+
+/*
  * Any type's text, by its output function under fixed settings (ISO dates, UTC).
  * Allocated in CurrentMemoryContext, in the database encoding.
  */

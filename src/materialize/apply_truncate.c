@@ -5,7 +5,7 @@
  *
  * So history, replay and rebuild know nothing but deletes.  Which keys have a row is
  * what the current table holds, since everything before the event has been applied:
- * it comes in the order of the one partition.
+ * it comes in the order of the one source.
  */
 #include "postgres.h"
 

@@ -102,18 +102,25 @@ ranges_of(int n, const BookmarkEntry *entries)
 	return ranges;
 }
 
-/* Drop the entries whose partition does not exist any more. */
+/* Drop the entries whose partition does not exist any more; they are sorted by topic. */
 static int
 existing(KafkaConsumer *consumer, int n, BookmarkEntry *entries)
 {
+	const char **topics = palloc(sizeof(char *) * Max(n, 1));
+	int		   *partitions = palloc(sizeof(int) * Max(n, 1));
+	int			ntopics = 0;
+	int			topic = 0;
 	int			kept = 0;
-	int			partitions = 0;
 
 	for (int i = 0; i < n; i++)
+		if (ntopics == 0 || strcmp(entries[i].topic, topics[ntopics - 1]) != 0)
+			topics[ntopics++] = entries[i].topic;
+	kafka_partition_counts(consumer, ntopics, topics, true, partitions);
+	for (int i = 0; i < n; i++)
 	{
-		if (i == 0 || strcmp(entries[i].topic, entries[i - 1].topic) != 0)
-			partitions = kafka_partition_count(consumer, entries[i].topic, true);
-		if (entries[i].partition < partitions)
+		while (strcmp(topics[topic], entries[i].topic) != 0)
+			topic++;
+		if (entries[i].partition < partitions[topic])
 			entries[kept++] = entries[i];
 	}
 	return kept;
