@@ -524,7 +524,7 @@ set_descriptor(Run *run, const char *bytes, Size len)
 	int			size = pg_b64_enc_len((int) len);
 	char	   *text = palloc(size + 1);
 
-	text[pg_b64_encode(bytes, (int) len, text, size)] = '\0';
+	text[pg_b64_encode((const void *) bytes, (int) len, text, size)] = '\0';
 	add_option(run, "descriptor", text);
 	MemoryContextSwitchTo(old);
 }

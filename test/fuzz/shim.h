@@ -40,7 +40,7 @@ extern void shim_limit_bytes(Size limit);
 extern const ErrorData *shim_error(void);
 
 /* Says what is wrong and ends the process, for libFuzzer to record. */
-extern void shim_fail(const char *fmt,...) pg_attribute_printf(1, 2) pg_attribute_noreturn();
+extern void shim_fail(const char *fmt,...) pg_attribute_printf(1, 2) __attribute__((noreturn));
 
 /* Where the stack begins: check_stack_depth() counts from here. */
 extern void shim_stack_base(void);
@@ -85,8 +85,8 @@ extern const ShimType *shim_type(Oid oid);
 
 extern Datum shim_input(const ShimType *type, const char *text, int32 typmod);
 extern char *shim_output(const ShimType *type, Datum value);
-extern void shim_bad_input(const char *type, const char *text) pg_attribute_noreturn();
-extern void shim_out_of_range(const char *type, const char *text) pg_attribute_noreturn();
+extern void shim_bad_input(const char *type, const char *text) __attribute__((noreturn));
+extern void shim_out_of_range(const char *type, const char *text) __attribute__((noreturn));
 
 /* shim_numeric.c */
 extern Datum shim_numeric_in(const char *text, Oid ioparam, int32 typmod);

@@ -72,7 +72,11 @@ ProcessInterrupts(void)
 }
 
 void
+#if PG_VERSION_NUM >= 160000
+ExceptionalCondition(const char *condition, const char *file, int line)
+#else
 ExceptionalCondition(const char *condition, const char *error, const char *file, int line)
+#endif
 {
 	shim_fail("Assert(%s), %s:%d", condition, file, line);
 }

@@ -195,7 +195,7 @@ pg_mblen(const char *mbstr)
 	return pg_encoding_mblen(shim_encoding, mbstr);
 }
 
-#if PG_VERSION_NUM < 180000
+#if PG_VERSION_NUM < 170000
 pg_wchar
 utf8_to_unicode(const unsigned char *c)
 {
@@ -442,8 +442,15 @@ pg_b64_dec_len(int srclen)
 	return srclen * 3 / 4;
 }
 
+/* 18 tells bytes from text */
+#if PG_VERSION_NUM >= 180000
+#define base64_byte uint8
+#else
+#define base64_byte char
+#endif
+
 int
-pg_b64_encode(const char *src, int len, char *dst, int dstlen)
+pg_b64_encode(const base64_byte *src, int len, char *dst, int dstlen)
 {
 	const unsigned char *in = (const unsigned char *) src;
 	char	   *p = dst;
@@ -463,7 +470,7 @@ pg_b64_encode(const char *src, int len, char *dst, int dstlen)
 }
 
 int
-pg_b64_decode(const char *src, int len, char *dst, int dstlen)
+pg_b64_decode(const char *src, int len, base64_byte *dst, int dstlen)
 {
 	int			n = 0;
 
@@ -488,7 +495,7 @@ pg_b64_decode(const char *src, int len, char *dst, int dstlen)
 		{
 			if (n == dstlen)
 				return -1;
-			dst[n++] = (char) (bits >> (16 - 8 * j));
+			dst[n++] = (base64_byte) (bits >> (16 - 8 * j));
 		}
 	}
 	return n;

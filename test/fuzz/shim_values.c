@@ -198,7 +198,11 @@ FreeTupleDesc(TupleDesc tupdesc)
 }
 
 HeapTuple
+#if PG_VERSION_NUM >= 170000
+heap_form_tuple(TupleDesc desc, const Datum *values, const bool *isnull)
+#else
 heap_form_tuple(TupleDesc desc, Datum *values, bool *isnull)
+#endif
 {
 	HeapTuple	tuple = palloc0(sizeof(HeapTupleData));
 	Size		size = ROW_HEADER;
@@ -271,11 +275,14 @@ HeapTupleHeaderGetDatum(HeapTupleHeader tuple)
 	return PointerGetDatum(tuple);
 }
 
+/* a function in some minor versions only */
+#ifndef DatumGetHeapTupleHeader
 HeapTupleHeader
 DatumGetHeapTupleHeader(Datum value)
 {
 	return (HeapTupleHeader) DatumGetPointer(value);
 }
+#endif
 
 Datum
 shim_record_in(const char *text, Oid type, int32 typmod)

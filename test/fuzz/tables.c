@@ -56,7 +56,7 @@ static const FuzzColumn three[] = {
 	{"days", DATEARRAYOID, -1}, {"times", TIMESTAMPTZARRAYOID, -1}, {"numbers", NUMERICARRAYOID, -1}, {"doc", JSONBOID, -1}, \
 	{"uuids", UUIDARRAYOID, -1}, {"tz", TIMETZOID, -1}, {"p", POSITIVE_OID, -1}, {"row", ROW_OID, -1}
 
-static const FuzzColumn connect[] = {CONNECT_COLUMNS, {NULL}};
+static const FuzzColumn connect_row[] = {CONNECT_COLUMNS, {NULL}};
 
 static const FuzzColumn debezium_avro[] = {
 	CONNECT_COLUMNS, METADATA("ingestion-timestamp", TIMESTAMPTZOID), METADATA("source.timestamp", TIMESTAMPOID),
@@ -270,8 +270,8 @@ const FuzzTable fuzz_tables[] = {
 	{"json", nested, OPTIONS("ignore_parse_errors", "true", "nul_handling", "strip", "empty_value", "ignore")},
 	{"json", documents, OPTIONS("nul_handling", "strip", "ignore_parse_errors", "true")},
 	{"json", odd, OPTIONS("ignore_parse_errors", "true")},
-	{"json", connect, .is_key = true, .connect = true, .time_zone = "Moving"},
-	{"json", connect, OPTIONS("ignore_parse_errors", "true", "nul_handling", "strip"), .is_key = true, .connect = true},
+	{"json", connect_row, .is_key = true, .connect = true, .time_zone = "Moving"},
+	{"json", connect_row, OPTIONS("ignore_parse_errors", "true", "nul_handling", "strip"), .is_key = true, .connect = true},
 	{"json", COLUMNS({"v", TEXTOID, -1, .unwanted = true})},
 
 	{"json", flat, OPTIONS("time_unit", "ms", "decimal_format", "text", "binary_format", "hex"), .time_zone = "Moving"},
@@ -337,7 +337,7 @@ const FuzzTable fuzz_tables[] = {
 	{"avro", avro_json, AVRO_SCHEMA(ALL_TYPES_SCHEMA)},
 	{"avro", COLUMNS({"id", INT4OID, -1}, {"next", JSONBOID, -1}, {"tree", JSONOID, -1}), AVRO_SCHEMA(LIST_SCHEMA)},
 	{"avro", COLUMNS({"id", INT4OID, -1}, {"next", TEXTOID, -1}, {"tree", HSTORE_OID, -1}), AVRO_SCHEMA(LIST_SCHEMA)},
-	{"avro", connect, AVRO_SCHEMA(CONNECT_SCHEMA), .time_zone = "Fixed"},
+	{"avro", connect_row, AVRO_SCHEMA(CONNECT_SCHEMA), .time_zone = "Fixed"},
 	{"avro", ONE(TEXTOID, -1), AVRO_SCHEMA("\"string\""), .is_key = true},
 	{"avro", ONE(INT4ARRAYOID, -1), AVRO_SCHEMA("{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":\"int\"}}")},
 	{"avro", ONE(JSONBOID, -1), AVRO_SCHEMA("{\"type\":\"map\",\"values\":{\"type\":\"array\",\"items\":\"bytes\"}}")},
