@@ -46,7 +46,7 @@ sub start_node
 {
 	my ($name, %options) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
-	$node->init(allows_streaming => $options{streaming} || 0);
+	$node->init(allows_streaming => $options{streaming} || 0, extra => [ '--encoding=UTF8', '--no-locale' ]);
 	$node->append_conf('postgresql.conf', "max_worker_processes = 20\n");
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'upsert_kafka'\n")
 	  if !defined $options{preload} || $options{preload};
