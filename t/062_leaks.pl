@@ -118,7 +118,8 @@ foreach my $name (sort keys %kinds)
 	  or diag(join(' ', threads($kind->{shell}{pid})));
 	cmp_ok($idle->{fds}, '<=', $kind->{start}{fds} + 3, "$name: nor a socket");
 	note sprintf('%s: memory %d kB before the first client, %d kB now', $name, $kind->{start}{kb}, $idle->{kb});
-	cmp_ok($idle->{kb}, '<=', $kind->{start}{kb} + 16 * 1024, "$name: nor much memory");
+	# what was read ahead, once, may stay with malloc where something small lies behind it
+	cmp_ok($idle->{kb}, '<=', $kind->{start}{kb} + 24 * 1024, "$name: nor much memory");
 	close_shell($kind->{shell});
 }
 
