@@ -301,6 +301,12 @@ SELECT d.* FROM unnest(ARRAY['\x0000000007000805120161', '\x000000000702020806',
 SELECT d.* FROM upsert_kafka.decode(NULL::proto_framed, NULL, '\x00000000070206') d;
 SELECT upsert_kafka.encode(ROW(1, 'a', 'b')::proto_framed);
 ALTER FOREIGN TABLE proto_framed ADD COLUMN nowhere text;
+-- a type whose fields the columns cannot take is its message's fault, since another message may have another
+CREATE TYPE proto_pair AS (a int, b int);
+CREATE FOREIGN TABLE proto_unfit (id proto_pair, tags proto_pair) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf-confluent', value_protobuf_confluent_descriptor :'shop');
+SELECT d.* FROM upsert_kafka.decode(NULL::proto_unfit, NULL, '\x0000000007000805') d;
+DROP FOREIGN TABLE proto_unfit;
+DROP TYPE proto_pair;
 -- writing with a schema's number asks no registry; which type it is stands in the frame
 CREATE FOREIGN TABLE proto_numbered (id bigint) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf-confluent',
   value_protobuf_confluent_descriptor :'shop', value_protobuf_confluent_message 'shop.Key', value_protobuf_confluent_schema_id '66051');

@@ -248,8 +248,9 @@ reader_create(const ProtoField *field, bool one, Oid type, int32 typmod, const F
 		if (field->is_map && !reader->as_json && !is_text_type(base) && is_hstore(base))
 			return through_input(reader, READ_HSTORE, column, type, typmod);
 		if (!reader->as_json && !is_text_type(base) && get_typtype(base) != TYPTYPE_BASE)
+			/* where frames choose the type, it is the message that does not fit */
 			ereport(ERROR,
-					(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
+					(errcode(options->any_type ? ERRCODE_INVALID_BINARY_REPRESENTATION : ERRCODE_FDW_INVALID_DATA_TYPE),
 					 errmsg("column \"%s\" of type %s cannot take its protobuf field \"%s\"", column->column,
 							format_type_be(type), field->name),
 					 errdetail("The field is of type %s.", proto_type_name(field)),

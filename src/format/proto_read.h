@@ -24,8 +24,8 @@ typedef struct ProtoReadOptions
 
 /*
  * Fields go to the columns of their names.  In CurrentMemoryContext; keeps message, columns
- * and options by reference.  ERROR HV005 where a column has no field, HV004 where its type
- * can take no value of it.
+ * and options by reference.  ERROR HV005 where a column has no field, HV004 (22P03 with
+ * any_type: the message's fault) where its type can take no value of it.
  */
 extern ProtoProgram *proto_program_create(const ProtoMessage *message, int ncolumns, const FormatColumn *columns,
 										  const ProtoReadOptions *options);

@@ -423,6 +423,7 @@ path_text(const TypePath *path)
 static ProtoProgram *
 program_of_type(ProtoDecoder *decoder, const ProtoMessage *message)
 {
+	MemoryContext context;
 	MemoryContext old;
 	ProtoProgram *program;
 
@@ -431,13 +432,17 @@ program_of_type(ProtoDecoder *decoder, const ProtoMessage *message)
 		if (decoder->known[i].message == message)
 			return decoder->known[i].program;
 	}
-	old = MemoryContextSwitchTo(decoder->context);
-	program = proto_program_create(message, decoder->spec.ncolumns, decoder->spec.columns, &decoder->options);
 	if (decoder->known == NULL)
-		decoder->known = palloc(sizeof(KnownType) * decoder->schema->nmessages);
+		decoder->known = MemoryContextAlloc(decoder->context, sizeof(KnownType) * decoder->schema->nmessages);
+
+	/* the message's until it is whole, so that columns which do not fit leave nothing behind */
+	context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka protobuf type", ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	program = proto_program_create(message, decoder->spec.ncolumns, decoder->spec.columns, &decoder->options);
+	MemoryContextSwitchTo(old);
+	MemoryContextSetParent(context, decoder->context);
 	decoder->known[decoder->nknown].message = message;
 	decoder->known[decoder->nknown++].program = program;
-	MemoryContextSwitchTo(old);
 	return program;
 }
 
