@@ -15,6 +15,7 @@
 #include "common/int.h"
 #include "format/avro_json.h"
 #include "format/avro_read.h"
+#include "format/avro_text.h"
 #include "format/decimal_bytes.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -101,6 +102,15 @@ typedef struct ProgramStep
 	ProgramColumn *columns;
 } ProgramStep;
 
+/* A column without a field */
+typedef struct MissingColumn
+{
+	AvroReader *reader;			/* of null, or of the default */
+	int			index;
+	const char *name;
+	StringInfoData value;		/* the default; no data: none */
+} MissingColumn;
+
 struct AvroProgram
 {
 	const AvroNode *root;
@@ -110,9 +120,7 @@ struct AvroProgram
 	int			nsteps;
 	ProgramStep *steps;
 	int			nmissing;
-	int		   *missing;		/* indexes of columns without a field */
-	AvroReader **missing_readers;	/* which know the column's domain */
-	const char **missing_names;
+	MissingColumn *missing;
 };
 
 static AvroReader *reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column,
@@ -351,7 +359,7 @@ reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *
 			 */
 			return through_input(reader, READ_STRING, column, type, typmod, time_zone);
 		case AVRO_ARRAY:
-			element = get_element_type(base);
+			element = array_element_type(base);
 			if (!OidIsValid(element))
 				goto as_text;
 			array_elements(reader, element, column, time_zone);
@@ -374,22 +382,82 @@ as_text:
 	return through_input(reader, READ_TEXT, column, type, typmod, time_zone);
 }
 
-AvroProgram *
-avro_program_create(const AvroNode *schema, int ncolumns, const FormatColumn *columns, const char *time_zone)
+/* The record that the schema is, alone or beside null (*null_branch, else -1); NULL if it is none */
+static const AvroNode *
+record_of(const AvroNode *schema, int *null_branch)
 {
-	AvroProgram *program = palloc0(sizeof(AvroProgram));
-	bool	   *found = palloc0(sizeof(bool) * Max(ncolumns, 1));
 	int			branch;
 
-	program->null_branch = -1;
-	program->root = schema;
-	program->strip_nul = ncolumns > 0 && columns[0].style.strip_nul;
-	if (avro_is_nullable(schema, &branch) && schema->children[branch]->type == AVRO_RECORD)
+	*null_branch = -1;
+	if (avro_is_nullable(schema, &branch))
 	{
-		program->root = schema->children[branch];
-		program->null_branch = 1 - branch;
+		*null_branch = 1 - branch;
+		schema = schema->children[branch];
 	}
-	if (program->root->type != AVRO_RECORD)
+	return schema->type == AVRO_RECORD ? schema : NULL;
+}
+
+static int
+find_field(const AvroNode *record, const char *name)
+{
+	for (int i = 0; record && i < record->n; i++)
+	{
+		if (strcmp(record->names[i], name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* The writer's field for a column: that of its name, or of one that 'own' has for it as an alias */
+static int
+writer_field(const AvroNode *record, const AvroNode *own, const char *name)
+{
+	int			i = find_field(record, name);
+	int			mine = i < 0 ? find_field(own, name) : -1;
+	ListCell   *lc;
+
+	if (mine < 0)
+		return i;
+	foreach(lc, own->aliases[mine])
+	{
+		i = find_field(record, lfirst(lc));
+		if (i >= 0)
+			break;
+	}
+	return i;
+}
+
+static void
+missing_column(MissingColumn *missing, const AvroNode *own, const FormatColumn *column, const char *time_zone)
+{
+	static const AvroNode null = {.type = AVRO_NULL};
+	int			mine = find_field(own, column->field);
+	const AvroNode *node = &null;
+
+	missing->index = column->index;
+	missing->name = column->column;
+	if (mine >= 0 && own->defaults[mine])
+	{
+		node = own->children[mine];
+		initStringInfo(&missing->value);
+		avro_default_to_binary(node, own->defaults[mine], &missing->value);
+	}
+	missing->reader = reader_create(node, column->type, column->typmod, column, time_zone);
+}
+
+AvroProgram *
+avro_program_create(const AvroNode *schema, const AvroNode *own, int ncolumns, const FormatColumn *columns,
+					const char *time_zone)
+{
+	AvroProgram *program = palloc0(sizeof(AvroProgram));
+	const AvroNode *record = record_of(schema, &program->null_branch);
+	int		   *field_of = palloc(sizeof(int) * Max(ncolumns, 1));
+	int			own_null;
+
+	own = own ? record_of(own, &own_null) : NULL;
+	program->root = record ? record : schema;
+	program->strip_nul = ncolumns > 0 && columns[0].style.strip_nul;
+	if (record == NULL)
 	{
 		/* the schema "string" of a key: one value, without a name */
 		if (ncolumns > 1)
@@ -397,25 +465,28 @@ avro_program_create(const AvroNode *schema, int ncolumns, const FormatColumn *co
 					(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
 					 errmsg("the message's Avro schema is of type \"%s\", not a record with fields for %d columns",
 							avro_type_name(schema), ncolumns)));
-		program->root = schema;
 		program->null_branch = -1;
-		program->nsteps = 1;
 	}
-	else
-		program->nsteps = program->root->n;
+	program->missing = palloc0(sizeof(MissingColumn) * Max(ncolumns, 1));
+	for (int j = 0; j < ncolumns; j++)
+	{
+		field_of[j] = record ? writer_field(record, own, columns[j].field) : 0;
+		if (field_of[j] < 0)
+			missing_column(&program->missing[program->nmissing++], own, &columns[j], time_zone);
+	}
 
+	program->nsteps = record ? record->n : 1;
 	program->steps = palloc0(sizeof(ProgramStep) * Max(program->nsteps, 1));
 	for (int i = 0; i < program->nsteps; i++)
 	{
 		ProgramStep *step = &program->steps[i];
-		bool		whole = program->root->type != AVRO_RECORD;
 
-		step->node = whole ? program->root : program->root->children[i];
+		step->node = record ? record->children[i] : schema;
 		for (int j = 0; j < ncolumns; j++)
 		{
 			ProgramColumn *column;
 
-			if (!whole && strcmp(columns[j].field, program->root->names[i]) != 0)
+			if (field_of[j] != i)
 				continue;
 			if (step->columns == NULL)
 				step->columns = palloc(sizeof(ProgramColumn) * ncolumns);
@@ -423,22 +494,7 @@ avro_program_create(const AvroNode *schema, int ncolumns, const FormatColumn *co
 			column->reader = reader_create(step->node, columns[j].type, columns[j].typmod, &columns[j], time_zone);
 			column->index = columns[j].index;
 			column->name = columns[j].column;
-			found[j] = true;
 		}
-	}
-
-	program->missing = palloc(sizeof(int) * Max(ncolumns, 1));
-	program->missing_readers = palloc(sizeof(AvroReader *) * Max(ncolumns, 1));
-	program->missing_names = palloc(sizeof(char *) * Max(ncolumns, 1));
-	for (int j = 0; j < ncolumns; j++)
-	{
-		static const AvroNode null = {.type = AVRO_NULL};
-
-		if (found[j])
-			continue;
-		program->missing[program->nmissing] = columns[j].index;
-		program->missing_names[program->nmissing] = columns[j].column;
-		program->missing_readers[program->nmissing++] = reader_create(&null, columns[j].type, columns[j].typmod, &columns[j], time_zone);
 	}
 	return program;
 }
@@ -861,12 +917,13 @@ avro_program_run(AvroProgram *program, const char *bytes, Size len, RowSink *sin
 	avro_check_end(&in);
 	for (int i = 0; i < program->nmissing; i++)
 	{
-		int			index = program->missing[i];
+		MissingColumn *missing = &program->missing[i];
+		AvroInput	given = {missing->value.data, missing->value.data + missing->value.len, 0, program->strip_nul};
 
-		sink->column = program->missing_names[i];
-		sink->values[index] = read_null(program->missing_readers[i], &sink->isnull[index]);
-		if (sink->missing)
-			sink->missing[index] = true;
+		sink->column = missing->name;
+		sink->values[missing->index] = read_value(missing->reader, &given, &sink->isnull[missing->index]);
+		if (sink->missing && missing->value.data == NULL)
+			sink->missing[missing->index] = true;
 	}
 	sink->column = NULL;
 }

@@ -14,12 +14,13 @@ typedef struct AvroProgram AvroProgram;
 
 /*
  * Fields of the schema's record go to the columns of their names; a schema that is no
- * record is the value of the one column that there is.  Columns without a field are
- * NULL.  In CurrentMemoryContext; keeps schema and columns by reference.  ERROR 22P03
- * if the schema has no place for the columns.
+ * record is the value of the one column that there is.  'own' is the reader's schema, or
+ * NULL: by it a column may take a field of another name (an alias), or a default.  Other
+ * columns without a field are NULL.  In CurrentMemoryContext; keeps schemas and columns
+ * by reference.  ERROR 22P03 if the schema has no place for the columns.
  */
-extern AvroProgram *avro_program_create(const AvroNode *schema, int ncolumns, const FormatColumn *columns,
-										const char *time_zone);
+extern AvroProgram *avro_program_create(const AvroNode *schema, const AvroNode *own, int ncolumns,
+										const FormatColumn *columns, const char *time_zone);
 
 /*
  * Set the columns from one value, all of it.  ERROR class 22, 23 or 54, with
