@@ -11,7 +11,7 @@
 
 #include "format/avro_confluent.h"
 #include "format/avro_derive.h"
-#include "format/avro_read.h"
+#include "format/avro_program.h"
 #include "format/avro_text.h"
 #include "format/avro_write.h"
 #include "format/formats.h"

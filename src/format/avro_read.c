@@ -1,7 +1,7 @@
 /*
  * avro_read.c
  *	  Avro values -> Datums, by readers that are compiled from a writer's schema and
- *	  the types of columns.
+ *	  a type.
  *
  * The common pairs of types go straight into Datums; every other one goes through the
  * value's text and the type's input function, so that the answer is PostgreSQL's.
@@ -15,7 +15,6 @@
 #include "common/int.h"
 #include "format/avro_json.h"
 #include "format/avro_read.h"
-#include "format/avro_text.h"
 #include "format/decimal_bytes.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -57,7 +56,7 @@ typedef enum ReaderKind
 								 * input */
 } ReaderKind;
 
-typedef struct AvroReader
+struct AvroReader
 {
 	ReaderKind	kind;
 	const AvroNode *node;
@@ -86,46 +85,7 @@ typedef struct AvroReader
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
-} AvroReader;
-
-typedef struct ProgramColumn
-{
-	AvroReader *reader;
-	int			index;
-	const char *name;
-} ProgramColumn;
-
-typedef struct ProgramStep
-{
-	const AvroNode *node;
-	int			ncolumns;		/* 0: passed over */
-	ProgramColumn *columns;
-} ProgramStep;
-
-/* A column without a field */
-typedef struct MissingColumn
-{
-	AvroReader *reader;			/* of null, or of the default */
-	int			index;
-	const char *name;
-	StringInfoData value;		/* the default; no data: none */
-} MissingColumn;
-
-struct AvroProgram
-{
-	const AvroNode *root;
-	bool		strip_nul;
-	int			null_branch;	/* of a root that is a union with null, else
-								 * -1 */
-	int			nsteps;
-	ProgramStep *steps;
-	int			nmissing;
-	MissingColumn *missing;
 };
-
-static AvroReader *reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column,
-								 const char *time_zone);
-static Datum read_value(AvroReader *reader, AvroInput *in, bool *isnull);
 
 /* === Compiling ============================================================== */
 
@@ -175,7 +135,7 @@ composite_fields(AvroReader *reader, const FormatColumn *column, const char *tim
 		{
 			if (strcmp(node->names[j], NameStr(att->attname)) != 0)
 				continue;
-			reader->children[j] = reader_create(node->children[j], att->atttypid, att->atttypmod, column, time_zone);
+			reader->children[j] = avro_reader_create(node->children[j], att->atttypid, att->atttypmod, column, time_zone);
 			reader->places[j] = i;
 		}
 	}
@@ -226,7 +186,7 @@ array_elements(AvroReader *reader, Oid element, const FormatColumn *column, cons
 	get_typlenbyvalalign(element, &reader->typlen, &reader->typbyval, &reader->typalign);
 	reader->n = 1;
 	reader->children = palloc(sizeof(AvroReader *));
-	reader->children[0] = reader_create(item, element, reader->typmod, column, time_zone);
+	reader->children[0] = avro_reader_create(item, element, reader->typmod, column, time_zone);
 }
 
 static bool
@@ -235,8 +195,8 @@ is_text_type(Oid type)
 	return type == TEXTOID || type == VARCHAROID || type == BPCHAROID || type == NAMEOID;
 }
 
-static AvroReader *
-reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column, const char *time_zone)
+AvroReader *
+avro_reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column, const char *time_zone)
 {
 	AvroReader *reader = palloc0(sizeof(AvroReader));
 	Oid			element;
@@ -263,7 +223,7 @@ reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *
 		reader->n = node->n;
 		reader->children = palloc(sizeof(AvroReader *) * node->n);
 		for (int i = 0; i < node->n; i++)
-			reader->children[i] = reader_create(node->children[i], type, typmod, column, time_zone);
+			reader->children[i] = avro_reader_create(node->children[i], type, typmod, column, time_zone);
 		return reader;
 	}
 
@@ -380,123 +340,6 @@ reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *
 as_text:
 	reader->as_json = is_json;
 	return through_input(reader, READ_TEXT, column, type, typmod, time_zone);
-}
-
-/* The record that the schema is, alone or beside null (*null_branch, else -1); NULL if it is none */
-static const AvroNode *
-record_of(const AvroNode *schema, int *null_branch)
-{
-	int			branch;
-
-	*null_branch = -1;
-	if (avro_is_nullable(schema, &branch))
-	{
-		*null_branch = 1 - branch;
-		schema = schema->children[branch];
-	}
-	return schema->type == AVRO_RECORD ? schema : NULL;
-}
-
-static int
-find_field(const AvroNode *record, const char *name)
-{
-	for (int i = 0; record && i < record->n; i++)
-	{
-		if (strcmp(record->names[i], name) == 0)
-			return i;
-	}
-	return -1;
-}
-
-/* The writer's field for a column: that of its name, or of one that 'own' has for it as an alias */
-static int
-writer_field(const AvroNode *record, const AvroNode *own, const char *name)
-{
-	int			i = find_field(record, name);
-	int			mine = i < 0 ? find_field(own, name) : -1;
-	ListCell   *lc;
-
-	if (mine < 0)
-		return i;
-	foreach(lc, own->aliases[mine])
-	{
-		i = find_field(record, lfirst(lc));
-		if (i >= 0)
-			break;
-	}
-	return i;
-}
-
-static void
-missing_column(MissingColumn *missing, const AvroNode *own, const FormatColumn *column, const char *time_zone)
-{
-	static const AvroNode null = {.type = AVRO_NULL};
-	int			mine = find_field(own, column->field);
-	const AvroNode *node = &null;
-
-	missing->index = column->index;
-	missing->name = column->column;
-	if (mine >= 0 && own->defaults[mine])
-	{
-		node = own->children[mine];
-		initStringInfo(&missing->value);
-		avro_default_to_binary(node, own->defaults[mine], &missing->value);
-	}
-	missing->reader = reader_create(node, column->type, column->typmod, column, time_zone);
-}
-
-AvroProgram *
-avro_program_create(const AvroNode *schema, const AvroNode *own, int ncolumns, const FormatColumn *columns,
-					const char *time_zone)
-{
-	AvroProgram *program = palloc0(sizeof(AvroProgram));
-	const AvroNode *record = record_of(schema, &program->null_branch);
-	int		   *field_of = palloc(sizeof(int) * Max(ncolumns, 1));
-	int			own_null;
-
-	own = own ? record_of(own, &own_null) : NULL;
-	program->root = record ? record : schema;
-	program->strip_nul = ncolumns > 0 && columns[0].style.strip_nul;
-	if (record == NULL)
-	{
-		/* the schema "string" of a key: one value, without a name */
-		if (ncolumns > 1)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-					 errmsg("the message's Avro schema is of type \"%s\", not a record with fields for %d columns",
-							avro_type_name(schema), ncolumns)));
-		program->null_branch = -1;
-	}
-	program->missing = palloc0(sizeof(MissingColumn) * Max(ncolumns, 1));
-	for (int j = 0; j < ncolumns; j++)
-	{
-		field_of[j] = record ? writer_field(record, own, columns[j].field) : 0;
-		if (field_of[j] < 0)
-			missing_column(&program->missing[program->nmissing++], own, &columns[j], time_zone);
-	}
-
-	program->nsteps = record ? record->n : 1;
-	program->steps = palloc0(sizeof(ProgramStep) * Max(program->nsteps, 1));
-	for (int i = 0; i < program->nsteps; i++)
-	{
-		ProgramStep *step = &program->steps[i];
-
-		step->node = record ? record->children[i] : schema;
-		for (int j = 0; j < ncolumns; j++)
-		{
-			ProgramColumn *column;
-
-			if (field_of[j] != i)
-				continue;
-			if (step->columns == NULL)
-				step->columns = palloc(sizeof(ProgramColumn) * ncolumns);
-			column = &step->columns[step->ncolumns++];
-			column->reader = reader_create(step->node, columns[j].type, columns[j].typmod, &columns[j], time_zone);
-			column->index = columns[j].index;
-			column->name = columns[j].column;
-		}
-	}
-	return program;
 }
 
 /* === Running ================================================================ */
@@ -713,7 +556,7 @@ read_composite(AvroReader *reader, AvroInput *in)
 		if (reader->children[i] == NULL)
 			avro_skip(in, reader->node->children[i]);
 		else
-			values[reader->places[i]] = read_value(reader->children[i], in, &isnull[reader->places[i]]);
+			values[reader->places[i]] = avro_reader_read(reader->children[i], in, &isnull[reader->places[i]]);
 	}
 	result = HeapTupleGetDatum(heap_form_tuple(reader->desc, values, isnull));
 	return checked(reader, result);
@@ -778,7 +621,7 @@ read_items(AvroReader *reader, AvroInput *in, const AvroNode *array, int dim, Ar
 					: palloc(sizeof(bool) * items->room);
 			}
 			items->isnull[items->n] = false;
-			items->values[items->n] = read_value(reader->children[0], in, &items->isnull[items->n]);
+			items->values[items->n] = avro_reader_read(reader->children[0], in, &items->isnull[items->n]);
 			items->n++;
 			if (items->n > MaxArraySize)
 				ereport(ERROR,
@@ -832,8 +675,8 @@ read_text(AvroReader *reader, AvroInput *in)
 	return result;
 }
 
-static Datum
-read_value(AvroReader *reader, AvroInput *in, bool *isnull)
+Datum
+avro_reader_read(AvroReader *reader, AvroInput *in, bool *isnull)
 {
 	const char *text;
 	Size		len;
@@ -844,7 +687,7 @@ read_value(AvroReader *reader, AvroInput *in, bool *isnull)
 		case READ_NULL:
 			return read_null(reader, isnull);
 		case READ_UNION:
-			return read_value(reader->children[avro_read_branch(in, reader->node)], in, isnull);
+			return avro_reader_read(reader->children[avro_read_branch(in, reader->node)], in, isnull);
 		case READ_INTEGER:
 			return read_integer(reader, in);
 		case READ_FLOATING:
@@ -876,54 +719,4 @@ read_value(AvroReader *reader, AvroInput *in, bool *isnull)
 			return read_text(reader, in);
 	}
 	pg_unreachable();
-}
-
-void
-avro_program_run(AvroProgram *program, const char *bytes, Size len, RowSink *sink)
-{
-	AvroInput	in = {bytes, bytes + len, 0, program->strip_nul};
-
-	if (program->null_branch >= 0)
-	{
-		/* the two branches are null and the record */
-		int64		branch = avro_read_long(&in);
-
-		if (branch != 1 - program->null_branch)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-					 branch == program->null_branch ? errmsg("an Avro record is expected, found null")
-					 : errmsg("invalid Avro data: a union of 2 has no number %lld", (long long) branch)));
-	}
-	for (int i = 0; i < program->nsteps; i++)
-	{
-		ProgramStep *step = &program->steps[i];
-		const char *begin = in.p;
-
-		if (step->ncolumns == 0)
-		{
-			avro_skip(&in, step->node);
-			continue;
-		}
-		for (int j = 0; j < step->ncolumns; j++)
-		{
-			ProgramColumn *column = &step->columns[j];
-
-			in.p = begin;
-			sink->column = column->name;
-			sink->values[column->index] = read_value(column->reader, &in, &sink->isnull[column->index]);
-		}
-		sink->column = NULL;
-	}
-	avro_check_end(&in);
-	for (int i = 0; i < program->nmissing; i++)
-	{
-		MissingColumn *missing = &program->missing[i];
-		AvroInput	given = {missing->value.data, missing->value.data + missing->value.len, 0, program->strip_nul};
-
-		sink->column = missing->name;
-		sink->values[missing->index] = read_value(missing->reader, &given, &sink->isnull[missing->index]);
-		if (sink->missing && missing->value.data == NULL)
-			sink->missing[missing->index] = true;
-	}
-	sink->column = NULL;
 }

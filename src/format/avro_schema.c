@@ -227,11 +227,16 @@ parse_aliases(json_t *json)
 static char *
 parse_default(json_t *json)
 {
-	char	   *text = json ? json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
-	char	   *result = text ? pstrdup(text) : NULL;
+	const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY;
+	size_t		len = json ? json_dumpb(json, NULL, 0, flags) : 0;
+	char	   *text;
 
-	free(text);
-	return result;
+	if (len == 0)
+		return NULL;
+	text = palloc(len + 1);
+	json_dumpb(json, text, len, flags);
+	text[len] = '\0';
+	return text;
 }
 
 static AvroNode *
