@@ -150,6 +150,8 @@ ALTER FOREIGN TABLE ju OPTIONS (SET value_json_null_value 'ignore');
 -- === types without a JSON form ===
 -- C07: bytea is base64, or Postgres' own hexadecimal; anything else is refused, not stored
 CREATE FOREIGN TABLE jb (b bytea) SERVER json_server OPTIONS (connector 'kafka', topic 'x', value_format 'json');
+-- .. nothing behind the last group either
+SELECT v, refused(NULL::jb, format('{"b":"%s"}', v)) FROM unnest(ARRAY['SGkh=', 'SGkh=SGkh', '=', 'SA=', 'SA===', 'SA==SA==', 'SGk=x']) v;
 SELECT m, (value_of(NULL::jb, m)).b FROM unnest(ARRAY['{"b":"SGk="}', '{"b":"\\x4869"}', '{"b":""}', '{"b":"/+8="}', '{"b":"AQID\nBAU=\n"}']) m;
 SELECT m, refused(NULL::jb, m) FROM unnest(ARRAY['{"b":"SGk"}', '{"b":"S==="}', '{"b":"SGk=="}', '{"b":"AQ==AQ=="}', '{"b":"****"}', '{"b":"\\x4"}', '{"b":1234}', '{"b":true}']) m;
 -- C08: strings into jsonb are JSON text (Debezium sends them so), ranges and uuids are read, nothing is cut

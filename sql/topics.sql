@@ -128,6 +128,7 @@ SELECT refused($$topic 'a;b;a'$$);
 SELECT refused($$topic 'a,b'$$);
 SELECT refused($$topic_pattern ''$$);
 SELECT refused($$topic_pattern 'a('$$);
+SELECT refused($$topic_pattern 'a)|(b'$$);
 SELECT refused($$topic_pattern '***=a'$$);
 SELECT refused($$topic 'a', "scan.topic-partition-discovery.interval" '5min'$$);
 SELECT refused($$topic 'a', scan_topic_partition_discovery_interval '-1'$$);

@@ -19,6 +19,17 @@ SELECT encode(e.value, 'escape') AS written, d.* FROM upsert_kafka.encode(ROW('A
 SELECT * FROM upsert_kafka.decode(NULL::ext_json, NULL, '{"h": {"a": "1"}}');
 ALTER FOREIGN TABLE ext_avro OPTIONS (ADD value_avro_schema '{"type":"record","name":"R","fields":[{"name":"h","type":{"type":"map","values":["null","string"]}}]}');
 SELECT h FROM upsert_kafka.decode(NULL::ext_avro, NULL, '\x04026102023102620000');
+-- what is no hstore is the message's error, within an array as well
+CREATE TYPE ext_pair AS (a int, h hstore);
+CREATE FOREIGN TABLE ext_bad (h hstore, hs hstore[], p ext_pair) SERVER types_ext OPTIONS (connector 'kafka', topic 'x', value_format 'json');
+\set VERBOSITY sqlstate
+SELECT h FROM upsert_kafka.decode(NULL::ext_bad, NULL, '{"h": "a=>"}');
+SELECT hs FROM upsert_kafka.decode(NULL::ext_bad, NULL, '{"hs": "{a=>}"}');
+SELECT p FROM upsert_kafka.decode(NULL::ext_bad, NULL, '{"p": "(1,a=>)"}');
+\set VERBOSITY default
+SELECT hs, p FROM upsert_kafka.decode(NULL::ext_bad, NULL, '{"hs": ["a=>1"], "p": {"a": 1, "h": "b=>2"}}');
+DROP FOREIGN TABLE ext_bad;
+DROP TYPE ext_pair;
 -- identity by the type's own equality: keys that differ in case are one (A06)
 CREATE FOREIGN TABLE ext_key (k citext OPTIONS (key 'true'), v int) SERVER types_ext OPTIONS (connector 'upsert-kafka', topic 'x', key_format 'raw', value_format 'json');
 SELECT d.* FROM unnest(ARRAY['Key', 'KEY']) k, upsert_kafka.decode(NULL::ext_key, convert_to(k, 'UTF8'), '{"v": 1}') d;

@@ -95,6 +95,7 @@ ALTER FOREIGN TABLE vf_dec ALTER COLUMN n TYPE numeric(38,2);
 SELECT v, p, n FROM unnest(ARRAY['AeJA', '/2o=', 'AIA=', 'gA==', 'AA==', '1234']) v, upsert_kafka.decode(NULL::vf_dec, NULL, convert_to(format('{"p": %1$s, "n": %1$s}', to_json(v)), 'UTF8')) ORDER BY 1;
 SELECT n FROM upsert_kafka.decode(NULL::vf_dec, NULL, '{"n": "SztMqFqGxHoJiiI//////w=="}');
 SELECT p FROM upsert_kafka.decode(NULL::vf_dec, NULL, '{"p": "AeJ"}');
+SELECT p FROM upsert_kafka.decode(NULL::vf_dec, NULL, convert_to('{"p": "\\x01e240"}', 'UTF8'));		-- hexadecimal is bytea's alone
 SELECT p FROM upsert_kafka.decode(NULL::vf_dec, NULL, '{"p": ""}');
 SELECT p FROM upsert_kafka.decode(NULL::vf_dec, NULL, '{"p": {"scale": 2}}');
 SELECT p FROM upsert_kafka.decode(NULL::vf_dec, NULL, '{"p": 1.5}');		-- a number is one
@@ -138,6 +139,12 @@ DROP FOREIGN TABLE vf_bin, vf_canal, vf_maxwell, vf_csv;
 -- === nul_handling (B01): PostgreSQL's text has no NUL ===
 CREATE FOREIGN TABLE vf_nul (v text) SERVER vf OPTIONS (connector 'kafka', topic 'x', value_format 'json', value_json_nul_handling 'strip');
 SELECT v FROM upsert_kafka.decode(NULL::vf_nul, NULL, '{"v":"x\\u0000y"}');
+-- .. of the JSON text in a string as well
+CREATE FOREIGN TABLE vf_nul_jsonb (j jsonb) SERVER vf OPTIONS (connector 'kafka', topic 'x', value_format 'json', value_json_nul_handling 'strip');
+SELECT d.j FROM unnest(ARRAY['{"j":"{\"a\":\"x\\u0000y\"}"}', '{"j":"\"x\\\\u0000y\""}', '{"j":{"a":"x\u0000y"}}', '{"j":1}', '{"j":null}']) v, upsert_kafka.decode(NULL::vf_nul_jsonb, NULL, convert_to(v, 'UTF8')) d;
+\set VERBOSITY sqlstate
+SELECT d.j FROM upsert_kafka.decode(NULL::vf_nul_jsonb, NULL, convert_to('{"j":"\"x\\"}', 'UTF8')) d;
+\set VERBOSITY default
 CREATE FOREIGN TABLE vf_nul_csv (v text, w text) SERVER vf OPTIONS (connector 'kafka', topic 'x', value_format 'csv');
 SELECT * FROM upsert_kafka.decode(NULL::vf_nul_csv, NULL, '\x7800792c007a');
 ALTER FOREIGN TABLE vf_nul_csv OPTIONS (ADD value_csv_nul_handling 'strip');
@@ -153,7 +160,7 @@ ALTER FOREIGN TABLE vf_nul_avro OPTIONS (ADD value_avro_nul_handling 'strip');
 SELECT * FROM upsert_kafka.decode(NULL::vf_nul_avro, NULL, '\x067800790206007a7a00');
 CREATE FOREIGN TABLE vf_nul_canal (v text) SERVER vf OPTIONS (connector 'kafka', topic 'x', value_format 'canal-json', value_canal_json_nul_handling 'strip');
 SELECT * FROM upsert_kafka.decode(NULL::vf_nul_canal, NULL, '{"data":[{"v":"x\\u0000y"}],"type":"INSERT"}');
-DROP FOREIGN TABLE vf_nul, vf_nul_csv, vf_nul_raw, vf_nul_avro, vf_nul_canal;
+DROP FOREIGN TABLE vf_nul, vf_nul_jsonb, vf_nul_csv, vf_nul_raw, vf_nul_avro, vf_nul_canal;
 
 -- === empty_value (X02): a value of no bytes is an error, a delete, or nothing ===
 CREATE FOREIGN TABLE vf_empty (id int OPTIONS (key 'true'), v text, kind text OPTIONS (metadata 'row_kind'))

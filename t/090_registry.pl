@@ -93,6 +93,21 @@ like(error_of($decode->('000000002c' . '00', undef)), qr/22P03.*schema 44 of the
 like(error_of($decode->('000000002d' . '00', undef)), qr/22P03.*schema 45 of the registry is no Avro schema/s, 'a schema that is none');
 like(error_of($decode->('000000002e' . '00', undef)), qr/22P03.*schema 46 of the registry is no Avro schema/s, 'a schema that is no JSON');
 
+# the reader's schema, where the option names one: aliases and defaults of what the writer's lacks
+$registry->restart(schemas => \%schemas);
+my $own = '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},{"name":"title","aliases":["label","name"],"type":["null","string"],"default":null},{"name":"qty","type":"int","default":7},'
+	. '{"name":"price","type":{"type":"bytes","logicalType":"decimal","precision":9,"scale":2},"default":"\u0004\u00d2"},{"name":"tags","type":{"type":"array","items":"string"},"default":["a","b"]},{"name":"either","type":["string","int"],"default":"x"},'
+	. '{"name":"pair","type":{"type":"record","name":"P","fields":[{"name":"a","type":"int"},{"name":"b","type":["null","string"],"default":null}]},"default":{"a":1}},{"name":"bad","type":"int","default":"x"}]}';
+sql(q{CREATE TYPE pair AS (a int, b text); CREATE DOMAIN never_null AS text NOT NULL});
+sql(qq{CREATE FOREIGN TABLE own (k text OPTIONS (key 'true'), id bigint, title text, qty int, price numeric(9,2), tags text[], either never_null, pair pair, bad int)
+	SERVER kafka OPTIONS (connector 'upsert-kafka', topic '$topic', key_format 'avro-confluent', value_format 'avro-confluent', value_fields_include 'EXCEPT_KEY', value_avro_confluent_schema '$own')});
+my $own_of = sub { my ($columns) = @_; return "SELECT $columns FROM upsert_kafka.decode(NULL::own, '\\x$key', '\\x000000002a" . '0e' . '020278' . "0404d2')"; };
+my $good = 'id, title, qty, price, tags, either, pair';
+like(error_of($own_of->("$good, bad")), qr/22P02.*own.*of Avro type "int"/s, 'a default that is none of its type');
+sql("ALTER FOREIGN TABLE own DROP COLUMN bad");
+is(sql($own_of->($good)), '7|x|7|12.34|{a,b}|x|(1,)', 'aliases and defaults');
+sql("DROP FOREIGN TABLE own");
+
 # references: types of other subjects
 $registry->restart(
 	schemas => { %schemas, 50 => { schema => '{"type":"record","name":"O","fields":[{"name":"id","type":"long"},{"name":"name","type":"com.Name"}]}',

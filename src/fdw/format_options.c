@@ -5,10 +5,7 @@
  */
 #include "postgres.h"
 
-#include "catalog/pg_collation.h"
 #include "fdw/option_list.h"
-#include "mb/pg_wchar.h"
-#include "regex/regex.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
@@ -85,24 +82,6 @@ format_option_names(const char *snake)
 	return names;
 }
 
-static void
-check_regex(const FormatOptionRef *ref)
-{
-	int			len = (int) strlen(ref->value);
-	pg_wchar   *wide = palloc(sizeof(pg_wchar) * (len + 1));
-	regex_t		regex;
-	char		message[100];
-	int			result = pg_regcomp(&regex, wide, pg_mb2wchar_with_len(ref->value, wide, len), REG_ADVANCED, C_COLLATION_OID);
-
-	if (result != REG_OKAY)
-	{
-		pg_regerror(result, &regex, message, sizeof(message));
-		option_bad_value(ref->given, ref->value, psprintf(_("The value is a regular expression: %s."), message));
-	}
-	pg_regfree(&regex);
-	pfree(wide);
-}
-
 /* A byte of ASCII: as it is, or escaped as Flink's DDL may have it. */
 static char *
 character_value(const FormatOptionRef *ref)
@@ -152,7 +131,7 @@ format_option_value(const FormatOptionRef *ref)
 	if (strcmp(type, "char") == 0)
 		return character_value(ref);
 	if (strcmp(type, "regex") == 0)
-		check_regex(ref);
+		option_check_regex(ref->given, ref->value, ref->value);
 	else if (strcmp(type, "text") != 0)
 	{
 		char	   *copy = pstrdup(type);

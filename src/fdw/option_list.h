@@ -51,6 +51,9 @@ extern void option_bad_value(const char *name, const char *value, const char *hi
 extern bool option_parse_bool(const char *name, const char *value);
 extern int	option_parse_enum(const char *name, const char *value, const char *const *words);
 
+/* ERROR HV024 for 'value' unless 'regex', which was made of it, is a regular expression. */
+extern void option_check_regex(const char *name, const char *value, const char *regex);
+
 /* An option of a format in a table's list. */
 typedef struct FormatOptionRef
 {
@@ -75,5 +78,61 @@ extern char *format_option_value(const FormatOptionRef *ref);
 
 /* What metadata '...' calls it. */
 extern const char *metadata_name(const TopicColumn *column);
+
+/* === Our own options, for table_options.c and column_options.c ============== */
+
+typedef enum OptionKeyword
+{
+	OPT_BOOTSTRAP_SERVERS,
+	OPT_TIMEOUT,
+	OPT_CHANGELOG,
+	OPT_CONNECTOR,
+	OPT_DELETE_MARKER,
+	OPT_DELETE_MARKER_VALUE,
+	OPT_DELIVERY_GUARANTEE,
+	OPT_KEY_FIELDS,
+	OPT_KEY_FIELDS_PREFIX,
+	OPT_KEY_FORMAT,
+	OPT_ON_ERROR,
+	OPT_PARTITIONER,
+	OPT_SCAN_BOUNDED_MODE,
+	OPT_SCAN_BOUNDED_SPECIFIC_OFFSETS,
+	OPT_SCAN_BOUNDED_TIMESTAMP_MILLIS,
+	OPT_SCAN_STARTUP_MODE,
+	OPT_SCAN_STARTUP_SPECIFIC_OFFSETS,
+	OPT_SCAN_STARTUP_TIMESTAMP_MILLIS,
+	OPT_SCAN_TOPIC_PARTITION_DISCOVERY_INTERVAL,
+	OPT_SINK_BUFFER_FLUSH_INTERVAL,
+	OPT_SINK_BUFFER_FLUSH_MAX_ROWS,
+	OPT_TIME_ZONE,
+	OPT_TOPIC,
+	OPT_TOPIC_PATTERN,
+	OPT_TRUNCATABLE,
+	OPT_UPDATABLE,
+	OPT_VALUE_FIELDS_INCLUDE,
+	OPT_VALUE_FORMAT,
+	OPT_FIELD,
+	OPT_KEY,
+	OPT_METADATA,
+	OPT_NONE
+} OptionKeyword;
+
+/* Our own option of a catalog; *canonical gets one name for all its spellings. */
+extern OptionKeyword option_keyword(Oid catalog, const char *name, const char **canonical);
+
+/* A name of that option. */
+extern const char *option_keyword_name(OptionKeyword keyword);
+
+/*
+ * PostgreSQL refuses the same name twice, but not two spellings of one option.
+ * 'seen' collects them, and is returned.  ERROR 42710.
+ */
+extern List *option_note(List *seen, const char *canonical, const char *given);
+
+/* Equal but for case and the choice between '-', '_', '.' and blank?  -1: none of them */
+extern int	option_word_index(const char *value, const char *const *words);
+
+/* ERROR HV00D for an option that means nothing without another. */
+extern void option_stray(const char *name, const char *hint) pg_attribute_noreturn();
 
 #endif							/* UK_OPTION_LIST_H */

@@ -8,7 +8,6 @@
 #include "catalog/pg_collation.h"
 #include "fdw/option_list.h"
 #include "fdw/topic_find.h"
-#include "mb/pg_wchar.h"
 #include "regex/regex.h"
 #include "utils/builtins.h"
 #if PG_VERSION_NUM >= 160000
@@ -43,25 +42,13 @@ whole_pattern(const char *pattern)
 void
 topic_pattern_check(const char *option, const char *pattern)
 {
-	text	   *whole = whole_pattern(pattern);
-	int			len = VARSIZE_ANY_EXHDR(whole);
-	pg_wchar   *wide = palloc(sizeof(pg_wchar) * (len + 1));
-	regex_t		compiled;
-	char		message[100];
-	int			rc;
-
 	if (pattern[0] == '\0')
 		option_bad_value(option, pattern, _("The value is a regular expression that the whole name of a topic matches."));
 	if (strncmp(pattern, "***", 3) == 0)
 		option_bad_value(option, pattern, _("A prefix \"***\" cannot be used here."));
-	len = pg_mb2wchar_with_len(VARDATA_ANY(whole), wide, len);
-	rc = pg_regcomp(&compiled, wide, len, REG_ADVANCED, C_COLLATION_OID);
-	if (rc != REG_OKAY)
-	{
-		pg_regerror(rc, &compiled, message, sizeof(message));
-		option_bad_value(option, pattern, psprintf(_("It is not a regular expression: %s."), message));
-	}
-	pg_regfree(&compiled);
+	/* by itself, too: "a)|(b" is one only between our parentheses, and would match anything */
+	option_check_regex(option, pattern, pattern);
+	option_check_regex(option, pattern, text_to_cstring(whole_pattern(pattern)));
 }
 
 bool

@@ -11,7 +11,7 @@
 
 #include "format/avro_confluent.h"
 #include "format/avro_derive.h"
-#include "format/avro_read.h"
+#include "format/avro_program.h"
 #include "format/avro_text.h"
 #include "format/avro_write.h"
 #include "format/formats.h"
@@ -20,6 +20,7 @@ typedef struct AvroDecoder
 {
 	Decoder		base;
 	DecoderSpec spec;
+	const AvroNode *own;		/* the option's schema, NULL: none */
 	const char *empty_value;	/* error, delete or ignore */
 	AvroProgram *program;		/* of "avro" */
 	AvroText   *text;			/* of "avro" with encoding json */
@@ -48,7 +49,7 @@ static const FormatOption avro_options[] = {
 static const FormatOption avro_confluent_options[] = {
 	AVRO_URL_OPTION,
 	AVRO_SUBJECT_OPTION,
-	{"schema", "text", "the Avro schema to write with, as JSON text; default: as Flink derives it from the columns"},
+	{"schema", "text", "the Avro schema to write with, as JSON text, whose defaults and aliases count when reading; default: as Flink derives it from the columns"},
 	{"timestamp_mapping_legacy", "bool", "timestamp columns are timestamp-millis as timestamptz columns are, instead of local-timestamp-millis"},
 	TIME_UNIT_OPTION,
 	{"nul_handling", "error|strip", "what NUL characters in text mean; PostgreSQL cannot store them"},
@@ -91,7 +92,7 @@ avro_create(const DecoderSpec *spec)
 	schema = own_schema(&options, spec->nfields, spec->fields, &text);
 	if (options.json)
 		decoder->text = avro_text_create(schema, options.style.strip_nul);
-	decoder->program = avro_program_create(schema, spec->ncolumns, styled_columns(spec->ncolumns, spec->columns, &options.style), spec->time_zone);
+	decoder->program = avro_program_create(schema, NULL, spec->ncolumns, styled_columns(spec->ncolumns, spec->columns, &options.style), spec->time_zone);
 	decoder->empty_value = options.empty_value;
 	return &decoder->base;
 }
@@ -132,9 +133,9 @@ avro_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 static void *
 program_of_schema(const AvroNode *schema, void *arg)
 {
-	const DecoderSpec *spec = &((AvroDecoder *) arg)->spec;
+	const AvroDecoder *decoder = arg;
 
-	return avro_program_create(schema, spec->ncolumns, spec->columns, spec->time_zone);
+	return avro_program_create(schema, decoder->own, decoder->spec.ncolumns, decoder->spec.columns, decoder->spec.time_zone);
 }
 
 static Decoder *
@@ -148,6 +149,8 @@ confluent_create(const DecoderSpec *spec)
 	decoder->spec = *spec;
 	decoder->spec.columns = styled_columns(spec->ncolumns, spec->columns, &options.style);
 	decoder->empty_value = options.empty_value;
+	if (options.schema)
+		decoder->own = avro_own_schema(&options, options.schema);
 	decoder->frames = avro_frames_create(spec->registry, program_of_schema, decoder);
 	return &decoder->base;
 }

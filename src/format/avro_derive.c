@@ -120,7 +120,7 @@ append_plain_type(StringInfo out, Oid type, int32 typmod, const char *name, cons
 		default:
 			break;
 	}
-	element = get_element_type(type);
+	element = array_element_type(type);
 	if (OidIsValid(element))
 	{
 		appendStringInfoString(out, "{\"type\":\"array\",\"items\":");

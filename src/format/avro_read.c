@@ -1,7 +1,7 @@
 /*
  * avro_read.c
  *	  Avro values -> Datums, by readers that are compiled from a writer's schema and
- *	  the types of columns.
+ *	  a type.
  *
  * The common pairs of types go straight into Datums; every other one goes through the
  * value's text and the type's input function, so that the answer is PostgreSQL's.
@@ -56,7 +56,7 @@ typedef enum ReaderKind
 								 * input */
 } ReaderKind;
 
-typedef struct AvroReader
+struct AvroReader
 {
 	ReaderKind	kind;
 	const AvroNode *node;
@@ -85,39 +85,7 @@ typedef struct AvroReader
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
-} AvroReader;
-
-typedef struct ProgramColumn
-{
-	AvroReader *reader;
-	int			index;
-	const char *name;
-} ProgramColumn;
-
-typedef struct ProgramStep
-{
-	const AvroNode *node;
-	int			ncolumns;		/* 0: passed over */
-	ProgramColumn *columns;
-} ProgramStep;
-
-struct AvroProgram
-{
-	const AvroNode *root;
-	bool		strip_nul;
-	int			null_branch;	/* of a root that is a union with null, else
-								 * -1 */
-	int			nsteps;
-	ProgramStep *steps;
-	int			nmissing;
-	int		   *missing;		/* indexes of columns without a field */
-	AvroReader **missing_readers;	/* which know the column's domain */
-	const char **missing_names;
 };
-
-static AvroReader *reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column,
-								 const char *time_zone);
-static Datum read_value(AvroReader *reader, AvroInput *in, bool *isnull);
 
 /* === Compiling ============================================================== */
 
@@ -167,7 +135,7 @@ composite_fields(AvroReader *reader, const FormatColumn *column, const char *tim
 		{
 			if (strcmp(node->names[j], NameStr(att->attname)) != 0)
 				continue;
-			reader->children[j] = reader_create(node->children[j], att->atttypid, att->atttypmod, column, time_zone);
+			reader->children[j] = avro_reader_create(node->children[j], att->atttypid, att->atttypmod, column, time_zone);
 			reader->places[j] = i;
 		}
 	}
@@ -218,7 +186,7 @@ array_elements(AvroReader *reader, Oid element, const FormatColumn *column, cons
 	get_typlenbyvalalign(element, &reader->typlen, &reader->typbyval, &reader->typalign);
 	reader->n = 1;
 	reader->children = palloc(sizeof(AvroReader *));
-	reader->children[0] = reader_create(item, element, reader->typmod, column, time_zone);
+	reader->children[0] = avro_reader_create(item, element, reader->typmod, column, time_zone);
 }
 
 static bool
@@ -227,8 +195,8 @@ is_text_type(Oid type)
 	return type == TEXTOID || type == VARCHAROID || type == BPCHAROID || type == NAMEOID;
 }
 
-static AvroReader *
-reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column, const char *time_zone)
+AvroReader *
+avro_reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column, const char *time_zone)
 {
 	AvroReader *reader = palloc0(sizeof(AvroReader));
 	Oid			element;
@@ -255,7 +223,7 @@ reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *
 		reader->n = node->n;
 		reader->children = palloc(sizeof(AvroReader *) * node->n);
 		for (int i = 0; i < node->n; i++)
-			reader->children[i] = reader_create(node->children[i], type, typmod, column, time_zone);
+			reader->children[i] = avro_reader_create(node->children[i], type, typmod, column, time_zone);
 		return reader;
 	}
 
@@ -351,7 +319,7 @@ reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *
 			 */
 			return through_input(reader, READ_STRING, column, type, typmod, time_zone);
 		case AVRO_ARRAY:
-			element = get_element_type(base);
+			element = array_element_type(base);
 			if (!OidIsValid(element))
 				goto as_text;
 			array_elements(reader, element, column, time_zone);
@@ -372,75 +340,6 @@ reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *
 as_text:
 	reader->as_json = is_json;
 	return through_input(reader, READ_TEXT, column, type, typmod, time_zone);
-}
-
-AvroProgram *
-avro_program_create(const AvroNode *schema, int ncolumns, const FormatColumn *columns, const char *time_zone)
-{
-	AvroProgram *program = palloc0(sizeof(AvroProgram));
-	bool	   *found = palloc0(sizeof(bool) * Max(ncolumns, 1));
-	int			branch;
-
-	program->null_branch = -1;
-	program->root = schema;
-	program->strip_nul = ncolumns > 0 && columns[0].style.strip_nul;
-	if (avro_is_nullable(schema, &branch) && schema->children[branch]->type == AVRO_RECORD)
-	{
-		program->root = schema->children[branch];
-		program->null_branch = 1 - branch;
-	}
-	if (program->root->type != AVRO_RECORD)
-	{
-		/* the schema "string" of a key: one value, without a name */
-		if (ncolumns > 1)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-					 errmsg("the message's Avro schema is of type \"%s\", not a record with fields for %d columns",
-							avro_type_name(schema), ncolumns)));
-		program->root = schema;
-		program->null_branch = -1;
-		program->nsteps = 1;
-	}
-	else
-		program->nsteps = program->root->n;
-
-	program->steps = palloc0(sizeof(ProgramStep) * Max(program->nsteps, 1));
-	for (int i = 0; i < program->nsteps; i++)
-	{
-		ProgramStep *step = &program->steps[i];
-		bool		whole = program->root->type != AVRO_RECORD;
-
-		step->node = whole ? program->root : program->root->children[i];
-		for (int j = 0; j < ncolumns; j++)
-		{
-			ProgramColumn *column;
-
-			if (!whole && strcmp(columns[j].field, program->root->names[i]) != 0)
-				continue;
-			if (step->columns == NULL)
-				step->columns = palloc(sizeof(ProgramColumn) * ncolumns);
-			column = &step->columns[step->ncolumns++];
-			column->reader = reader_create(step->node, columns[j].type, columns[j].typmod, &columns[j], time_zone);
-			column->index = columns[j].index;
-			column->name = columns[j].column;
-			found[j] = true;
-		}
-	}
-
-	program->missing = palloc(sizeof(int) * Max(ncolumns, 1));
-	program->missing_readers = palloc(sizeof(AvroReader *) * Max(ncolumns, 1));
-	program->missing_names = palloc(sizeof(char *) * Max(ncolumns, 1));
-	for (int j = 0; j < ncolumns; j++)
-	{
-		static const AvroNode null = {.type = AVRO_NULL};
-
-		if (found[j])
-			continue;
-		program->missing[program->nmissing] = columns[j].index;
-		program->missing_names[program->nmissing] = columns[j].column;
-		program->missing_readers[program->nmissing++] = reader_create(&null, columns[j].type, columns[j].typmod, &columns[j], time_zone);
-	}
-	return program;
 }
 
 /* === Running ================================================================ */
@@ -657,7 +556,7 @@ read_composite(AvroReader *reader, AvroInput *in)
 		if (reader->children[i] == NULL)
 			avro_skip(in, reader->node->children[i]);
 		else
-			values[reader->places[i]] = read_value(reader->children[i], in, &isnull[reader->places[i]]);
+			values[reader->places[i]] = avro_reader_read(reader->children[i], in, &isnull[reader->places[i]]);
 	}
 	result = HeapTupleGetDatum(heap_form_tuple(reader->desc, values, isnull));
 	return checked(reader, result);
@@ -722,7 +621,7 @@ read_items(AvroReader *reader, AvroInput *in, const AvroNode *array, int dim, Ar
 					: palloc(sizeof(bool) * items->room);
 			}
 			items->isnull[items->n] = false;
-			items->values[items->n] = read_value(reader->children[0], in, &items->isnull[items->n]);
+			items->values[items->n] = avro_reader_read(reader->children[0], in, &items->isnull[items->n]);
 			items->n++;
 			if (items->n > MaxArraySize)
 				ereport(ERROR,
@@ -776,8 +675,8 @@ read_text(AvroReader *reader, AvroInput *in)
 	return result;
 }
 
-static Datum
-read_value(AvroReader *reader, AvroInput *in, bool *isnull)
+Datum
+avro_reader_read(AvroReader *reader, AvroInput *in, bool *isnull)
 {
 	const char *text;
 	Size		len;
@@ -788,7 +687,7 @@ read_value(AvroReader *reader, AvroInput *in, bool *isnull)
 		case READ_NULL:
 			return read_null(reader, isnull);
 		case READ_UNION:
-			return read_value(reader->children[avro_read_branch(in, reader->node)], in, isnull);
+			return avro_reader_read(reader->children[avro_read_branch(in, reader->node)], in, isnull);
 		case READ_INTEGER:
 			return read_integer(reader, in);
 		case READ_FLOATING:
@@ -820,53 +719,4 @@ read_value(AvroReader *reader, AvroInput *in, bool *isnull)
 			return read_text(reader, in);
 	}
 	pg_unreachable();
-}
-
-void
-avro_program_run(AvroProgram *program, const char *bytes, Size len, RowSink *sink)
-{
-	AvroInput	in = {bytes, bytes + len, 0, program->strip_nul};
-
-	if (program->null_branch >= 0)
-	{
-		/* the two branches are null and the record */
-		int64		branch = avro_read_long(&in);
-
-		if (branch != 1 - program->null_branch)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
-					 branch == program->null_branch ? errmsg("an Avro record is expected, found null")
-					 : errmsg("invalid Avro data: a union of 2 has no number %lld", (long long) branch)));
-	}
-	for (int i = 0; i < program->nsteps; i++)
-	{
-		ProgramStep *step = &program->steps[i];
-		const char *begin = in.p;
-
-		if (step->ncolumns == 0)
-		{
-			avro_skip(&in, step->node);
-			continue;
-		}
-		for (int j = 0; j < step->ncolumns; j++)
-		{
-			ProgramColumn *column = &step->columns[j];
-
-			in.p = begin;
-			sink->column = column->name;
-			sink->values[column->index] = read_value(column->reader, &in, &sink->isnull[column->index]);
-		}
-		sink->column = NULL;
-	}
-	avro_check_end(&in);
-	for (int i = 0; i < program->nmissing; i++)
-	{
-		int			index = program->missing[i];
-
-		sink->column = program->missing_names[i];
-		sink->values[index] = read_null(program->missing_readers[i], &sink->isnull[index]);
-		if (sink->missing)
-			sink->missing[index] = true;
-	}
-	sink->column = NULL;
 }

@@ -1,6 +1,6 @@
 /*
  * avro_read.h
- *	  A writer's schema resolved against columns: made once per schema, run per message.
+ *	  Avro values -> Datums of one type.
  *
  * Private to the Avro format.
  */
@@ -10,21 +10,17 @@
 #include "format/avro_input.h"
 #include "format/format.h"
 
-typedef struct AvroProgram AvroProgram;
+/* How values of one schema become values of one type. */
+typedef struct AvroReader AvroReader;
 
 /*
- * Fields of the schema's record go to the columns of their names; a schema that is no
- * record is the value of the one column that there is.  Columns without a field are
- * NULL.  In CurrentMemoryContext; keeps schema and columns by reference.  ERROR 22P03
- * if the schema has no place for the columns.
+ * 'column' is the one that the value is for, or is a part of: its style and name count.
+ * In CurrentMemoryContext; keeps the schema by reference.
  */
-extern AvroProgram *avro_program_create(const AvroNode *schema, int ncolumns, const FormatColumn *columns,
-										const char *time_zone);
+extern AvroReader *avro_reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column,
+									  const char *time_zone);
 
-/*
- * Set the columns from one value, all of it.  ERROR class 22, 23 or 54, with
- * sink->column set where it is a column's.
- */
-extern void avro_program_run(AvroProgram *program, const char *bytes, Size len, RowSink *sink);
+/* The next value, after a domain's say.  ERROR class 22, 23 or 54. */
+extern Datum avro_reader_read(AvroReader *reader, AvroInput *in, bool *isnull);
 
 #endif							/* UK_AVRO_READ_H */

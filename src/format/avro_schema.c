@@ -12,7 +12,6 @@
 #include "format/avro_schema.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
 #include "registry/registry.h"
 
 /* A schema of more nodes than this is no table's. */
@@ -209,6 +208,38 @@ new_named(SchemaParser *parser, AvroType type, json_t *json, const char *space)
 	return node;
 }
 
+/* The names that a writer's schema may have for a field */
+static List *
+parse_aliases(json_t *json)
+{
+	List	   *aliases = NIL;
+
+	for (size_t i = 0; i < json_array_size(json); i++)
+	{
+		const char *alias = json_string_value(json_array_get(json, i));
+
+		if (alias)
+			aliases = lappend(aliases, pstrdup(server_text(alias)));
+	}
+	return aliases;
+}
+
+/* JSON text of a field's default, NULL where there is none */
+static char *
+parse_default(json_t *json)
+{
+	const size_t flags = JSON_COMPACT | JSON_ENCODE_ANY;
+	size_t		len = json ? json_dumpb(json, NULL, 0, flags) : 0;
+	char	   *text;
+
+	if (len == 0)
+		return NULL;
+	text = palloc(len + 1);
+	json_dumpb(json, text, len, flags);
+	text[len] = '\0';
+	return text;
+}
+
 static AvroNode *
 parse_record(SchemaParser *parser, json_t *json, const char *space)
 {
@@ -224,6 +255,8 @@ parse_record(SchemaParser *parser, json_t *json, const char *space)
 	node->n = (int) json_array_size(fields);
 	node->children = palloc0(sizeof(AvroNode *) * Max(node->n, 1));
 	node->names = palloc0(sizeof(char *) * Max(node->n, 1));
+	node->defaults = palloc0(sizeof(char *) * Max(node->n, 1));
+	node->aliases = palloc0(sizeof(List *) * Max(node->n, 1));
 	for (int i = 0; i < node->n; i++)
 	{
 		json_t	   *field = json_array_get(fields, i);
@@ -233,6 +266,8 @@ parse_record(SchemaParser *parser, json_t *json, const char *space)
 		if (name == NULL || type == NULL)
 			return bad(parser, "a field of record \"%s\" lacks its name or type", node->name);
 		node->names[i] = pstrdup(server_text(name));
+		node->defaults[i] = parse_default(json_object_get(field, "default"));
+		node->aliases[i] = parse_aliases(json_object_get(field, "aliases"));
 		node->children[i] = parse_node(parser, type, inner);
 		if (node->children[i] == NULL)
 			return NULL;

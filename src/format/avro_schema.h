@@ -7,6 +7,8 @@
 #ifndef UK_AVRO_SCHEMA_H
 #define UK_AVRO_SCHEMA_H
 
+#include "nodes/pg_list.h"
+
 typedef enum AvroType
 {
 	AVRO_NULL,
@@ -58,6 +60,8 @@ typedef struct AvroNode
 	struct AvroNode **children; /* NULL for enums */
 	const char **names;			/* of fields and symbols, in the database
 								 * encoding */
+	const char **defaults;		/* of fields: JSON text, NULL where there is none */
+	List	  **aliases;		/* of fields: other names, as 'names' */
 
 	/* what Kafka Connect's schema said, where the writer was Connect; else NULL */
 	const char *connect;		/* its name: io.debezium.time.Date */

@@ -32,6 +32,8 @@ struct AvroText
 {
 	const AvroNode *schema;
 	bool		strip_nul;
+	bool		is_default;		/* of a field: unions do not name their branch, and fields
+								 * of records may be left to their own default */
 	int			nrecords;
 	int			max_records;
 	RecordFields *records;
@@ -230,6 +232,11 @@ read_record(AvroText *text, const AvroNode *node, const JsonText *value, StringI
 		json_scan_raise(&scan, value->text);
 	for (int i = 0; i < node->n; i++)
 	{
+		if (found[i].kind == JK_MISSING && text->is_default && node->defaults[i])
+		{
+			avro_default_to_binary(node->children[i], node->defaults[i], out);
+			continue;
+		}
 		if (found[i].kind == JK_MISSING)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
@@ -291,6 +298,47 @@ read_collection(AvroText *text, const AvroNode *node, const JsonText *value, Str
 	}
 	avro_put_long(out, 0);
 	pfree(items.data);
+}
+
+/* Is a default of that kind one for this branch? */
+static bool
+takes_kind(const AvroNode *node, const JsonText *value)
+{
+	switch (node->type)
+	{
+		case AVRO_NULL:
+			return value->kind == JK_NULL;
+		case AVRO_BOOLEAN:
+			return value->kind == JK_TRUE || value->kind == JK_FALSE;
+		case AVRO_INT:
+		case AVRO_LONG:
+			return value->kind == JK_NUMBER && value->integral;
+		case AVRO_FLOAT:
+		case AVRO_DOUBLE:
+			return value->kind == JK_NUMBER;
+		case AVRO_ARRAY:
+			return value->kind == JK_ARRAY;
+		case AVRO_MAP:
+		case AVRO_RECORD:
+			return value->kind == JK_OBJECT;
+		case AVRO_UNION:
+			return false;
+		default:
+			return value->kind == JK_STRING;
+	}
+}
+
+static void
+read_default_union(AvroText *text, const AvroNode *node, const JsonText *value, StringInfo out)
+{
+	int			branch = 0;
+
+	while (branch < node->n && !takes_kind(node->children[branch], value))
+		branch++;
+	if (branch == node->n)
+		bad_value(node, value);
+	avro_put_long(out, branch);
+	read_value(text, node->children[branch], value, out);
 }
 
 static void
@@ -379,7 +427,10 @@ read_value(AvroText *text, const AvroNode *node, const JsonText *value, StringIn
 			read_collection(text, node, value, out);
 			break;
 		case AVRO_UNION:
-			read_union(text, node, value, out);
+			if (text->is_default)
+				read_default_union(text, node, value, out);
+			else
+				read_union(text, node, value, out);
 			break;
 	}
 }
@@ -395,6 +446,16 @@ avro_text_to_binary(AvroText *text, const char *bytes, Size len, StringInfo bina
 	if (!json_scan_value(&scan, &value) || !json_scan_end(&scan))
 		json_scan_raise(&scan, bytes);
 	read_value(text, text->schema, &value, binary);
+}
+
+void
+avro_default_to_binary(const AvroNode *node, const char *json, StringInfo binary)
+{
+	AvroText   *text = avro_text_create(node, false);
+
+	check_stack_depth();
+	text->is_default = true;
+	avro_text_to_binary(text, json, strlen(json), binary);
 }
 
 /* === Writing ================================================================ */

@@ -320,7 +320,7 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const WriterSettings
 				return new_writer(WRITE_BYTES, node, base);
 			break;
 		case AVRO_ARRAY:
-			element = get_element_type(base);
+			element = array_element_type(base);
 			if (!OidIsValid(element))
 				break;
 			return array_writer(node, base, element, typmod, settings);

@@ -469,7 +469,7 @@ connect_row_create(int ncolumns, const FormatColumn *columns, const ConnectOptio
 		column->zone = pg_tzset(options->time_zone);
 		column->member = columns[i].field;
 		column->base = getBaseType(columns[i].type);
-		element = get_element_type(column->base);
+		element = array_element_type(column->base);
 		column->array = OidIsValid(element);
 		if (column->array)
 			column->base = getBaseType(element);

@@ -233,7 +233,7 @@ target_create(const CsvOptions *options, Oid type, int32 typmod, Oid collation, 
 	}
 	if (!nested)
 	{
-		target->element_type = get_element_type(target->type);
+		target->element_type = array_element_type(target->type);
 		if (OidIsValid(target->element_type))
 		{
 			target->class = TARGET_ARRAY;

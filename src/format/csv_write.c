@@ -83,7 +83,7 @@ node_create(const ValueStyle *style, Oid type, int32 typmod, bool nested)
 		case OUTPUT_ARRAY:
 			if (nested)
 				break;
-			node->element_type = get_element_type(type);
+			node->element_type = array_element_type(type);
 			node->element = node_create(style, node->element_type, typmod, true);
 			get_typlenbyvalalign(node->element_type, &node->element_len, &node->element_byval, &node->element_align);
 			return node;

@@ -13,50 +13,42 @@
 #define DECIMAL_BYTES_MAX	54000
 #define DECIMAL_SCALE_MAX	16383
 
-char *
-decimal_bytes_text(const char *bytes, int len, int64 scale, const char *name)
+/*
+ * The magnitude in words of 32 bits, most significant first; palloc'd.  There is at least
+ * one byte.
+ */
+static uint32 *
+magnitude_words(const char *bytes, int len, bool *negative, int *nwords)
 {
-	unsigned char *magnitude;
-	bool		negative;
-	int			nwords;
 	uint32	   *words;
-	int			ngroups = 0;
-	uint32	   *groups;
-	int			first = 0;
-	StringInfoData digits;
-	StringInfoData text;
+	int			carry = 1;
 
-	if (len == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("no bytes for %s", name)));
-	if (len > DECIMAL_BYTES_MAX || scale > DECIMAL_SCALE_MAX || scale < -DECIMAL_SCALE_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("value out of range for %s: %d bytes with scale %lld", name, len, (long long) scale)));
-	magnitude = palloc(len);
-	memcpy(magnitude, bytes, len);
-
-	/* the magnitude, in words of 32 bits, most significant first */
-	negative = (magnitude[0] & 0x80) != 0;
-	if (negative)
+	*negative = (bytes[0] & 0x80) != 0;
+	*nwords = (len + 3) / 4;
+	words = palloc0(sizeof(uint32) * *nwords);
+	for (int i = len - 1; i >= 0; i--)
 	{
-		int			carry = 1;
+		unsigned char byte = (unsigned char) bytes[i];
 
-		for (int i = len - 1; i >= 0; i--)
+		if (*negative)
 		{
-			carry += (unsigned char) ~magnitude[i];
-			magnitude[i] = (unsigned char) carry;
+			carry += (unsigned char) ~byte;
+			byte = (unsigned char) carry;
 			carry >>= 8;
 		}
+		words[*nwords - 1 - (len - 1 - i) / 4] |= (uint32) byte << 8 * ((len - 1 - i) % 4);
 	}
-	nwords = (len + 3) / 4;
-	words = palloc0(sizeof(uint32) * nwords);
-	for (int i = 0; i < len; i++)
-		words[nwords - 1 - (len - 1 - i) / 4] |= (uint32) magnitude[i] << 8 * ((len - 1 - i) % 4);
+	return words;
+}
 
-	/* repeated division gives nine digits at a time, least significant first */
-	groups = palloc(sizeof(uint32) * (nwords * 2 + 1));
+/* Repeated division, in place, gives nine digits at a time, least significant first. */
+static void
+append_digits(StringInfo out, uint32 *words, int nwords)
+{
+	uint32	   *groups = palloc(sizeof(uint32) * (nwords * 2 + 1));
+	int			ngroups = 0;
+	int			first = 0;
+
 	while (first < nwords)
 	{
 		uint64		remainder = 0;
@@ -73,57 +65,77 @@ decimal_bytes_text(const char *bytes, int len, int64 scale, const char *name)
 		while (first < nwords && words[first] == 0)
 			first++;
 	}
-	initStringInfo(&digits);
-	while (ngroups > 0 && groups[ngroups - 1] == 0)
+	while (ngroups > 1 && groups[ngroups - 1] == 0)
 		ngroups--;
 	for (int i = ngroups - 1; i >= 0; i--)
-		appendStringInfo(&digits, i == ngroups - 1 ? "%u" : "%09u", groups[i]);
-	if (digits.len == 0)
-		appendStringInfoChar(&digits, '0');
+		appendStringInfo(out, i == ngroups - 1 ? "%u" : "%09u", groups[i]);
+	pfree(groups);
+}
 
+/* The digits with the point 'scale' of them before their end */
+static void
+append_scaled(StringInfo out, const StringInfoData *digits, int scale)
+{
+	int			whole = digits->len - Max(scale, 0);
+
+	if (whole > 0)
+		appendBinaryStringInfo(out, digits->data, whole);
+	else
+		appendStringInfoChar(out, '0');
+	for (int i = scale; i < 0; i++)
+		appendStringInfoChar(out, '0');
+	if (scale <= 0)
+		return;
+	appendStringInfoChar(out, '.');
+	for (int i = whole; i < 0; i++)
+		appendStringInfoChar(out, '0');
+	appendStringInfoString(out, digits->data + Max(whole, 0));
+}
+
+char *
+decimal_bytes_text(const char *bytes, int len, int64 scale, const char *name)
+{
+	bool		negative;
+	int			nwords;
+	uint32	   *words;
+	StringInfoData digits;
+	StringInfoData text;
+
+	if (len == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("no bytes for %s", name)));
+	if (len > DECIMAL_BYTES_MAX || scale > DECIMAL_SCALE_MAX || scale < -DECIMAL_SCALE_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("value out of range for %s: %d bytes with scale %lld", name, len, (long long) scale)));
+	words = magnitude_words(bytes, len, &negative, &nwords);
+	initStringInfo(&digits);
+	append_digits(&digits, words, nwords);
 	initStringInfo(&text);
 	if (negative)
 		appendStringInfoChar(&text, '-');
-	if (scale <= 0)
-	{
-		appendStringInfoString(&text, digits.data);
-		for (int64 i = scale; i < 0; i++)
-			appendStringInfoChar(&text, '0');
-	}
-	else
-	{
-		int			whole = digits.len - (int) scale;
-
-		if (whole > 0)
-			appendBinaryStringInfo(&text, digits.data, whole);
-		else
-			appendStringInfoChar(&text, '0');
-		appendStringInfoChar(&text, '.');
-		for (int i = whole; i < 0; i++)
-			appendStringInfoChar(&text, '0');
-		appendStringInfoString(&text, digits.data + Max(whole, 0));
-	}
-	pfree(magnitude);
+	append_scaled(&text, &digits, (int) scale);
 	pfree(words);
-	pfree(groups);
 	pfree(digits.data);
 	return text.data;
 }
 
-bool
-decimal_bytes_append(StringInfo out, const char *text, int precision, int scale)
+/*
+ * The digits of a decimal's text, without its point and sign but with zeros up to the
+ * scale, into words of 32 bits, least significant first.  False if the scale loses some,
+ * or they are too many.  *zero: there is no digit but 0.
+ */
+static bool
+scaled_words(const char *text, int precision, int scale, uint32 *words, int *nwords, bool *zero)
 {
-	const char *p = text;
-	bool		negative = *p == '-';
 	bool		fraction = false;
 	int			left = scale;
 	int			ndigits = 0;
-	int			nwords = 1;
-	uint32	   *words = palloc0(sizeof(uint32) * (strlen(text) / 9 + scale / 9 + 3));
-	bool		started = false;
 
-	/* the magnitude, in words of 32 bits, least significant first */
-	for (p += negative; *p || left > 0; p += *p != '\0')
+	*nwords = 1;
+	*zero = true;
+	for (const char *p = text; *p || left > 0; p += *p != '\0')
 	{
 		uint64		carry;
 
@@ -145,19 +157,52 @@ decimal_bytes_append(StringInfo out, const char *text, int precision, int scale)
 			}
 			left--;
 		}
-		started |= carry != 0;
-		if (started && ++ndigits > precision)
+		*zero &= carry == 0;
+		if (!*zero && ++ndigits > precision)
 			return false;
-		for (int i = 0; i < nwords; i++)
+		for (int i = 0; i < *nwords; i++)
 		{
 			carry += (uint64) words[i] * 10;
 			words[i] = (uint32) carry;
 			carry >>= 32;
 		}
 		if (carry)
-			words[nwords++] = (uint32) carry;
+			words[(*nwords)++] = (uint32) carry;
 	}
+	return true;
+}
 
+/* Leading bytes that only repeat the sign are left out. */
+static void
+append_words(StringInfo out, const uint32 *words, int nwords, bool negative)
+{
+	int			nbytes = nwords * 4;
+	unsigned char sign = negative ? 0xff : 0;
+#define MAGNITUDE_BYTE(i) ((unsigned char) (words[(i) / 4] >> 8 * ((i) % 4)))
+
+	if ((MAGNITUDE_BYTE(nbytes - 1) & 0x80) != (sign & 0x80))
+		appendStringInfoChar(out, (char) sign);
+	else
+	{
+		while (nbytes > 1 && MAGNITUDE_BYTE(nbytes - 1) == sign &&
+			   (MAGNITUDE_BYTE(nbytes - 2) & 0x80) == (sign & 0x80))
+			nbytes--;
+	}
+	while (nbytes-- > 0)
+		appendStringInfoChar(out, (char) MAGNITUDE_BYTE(nbytes));
+#undef MAGNITUDE_BYTE
+}
+
+bool
+decimal_bytes_append(StringInfo out, const char *text, int precision, int scale)
+{
+	bool		negative = *text == '-';
+	uint32	   *words = palloc0(sizeof(uint32) * (strlen(text) / 9 + scale / 9 + 3));
+	int			nwords;
+	bool		zero;
+
+	if (!scaled_words(text + negative, precision, scale, words, &nwords, &zero))
+		return false;
 	if (negative)
 	{
 		uint64		carry = 1;
@@ -168,27 +213,8 @@ decimal_bytes_append(StringInfo out, const char *text, int precision, int scale)
 			words[i] = (uint32) carry;
 			carry >>= 32;
 		}
-		negative = ndigits > 0; /* no negative zero */
 	}
-
-	/* leading bytes that only repeat the sign are left out */
-	{
-		int			nbytes = nwords * 4;
-		unsigned char sign = negative ? 0xff : 0;
-#define MAGNITUDE_BYTE(i) ((unsigned char) (words[(i) / 4] >> 8 * ((i) % 4)))
-
-		if ((MAGNITUDE_BYTE(nbytes - 1) & 0x80) != (sign & 0x80))
-			appendStringInfoChar(out, (char) sign);
-		else
-		{
-			while (nbytes > 1 && MAGNITUDE_BYTE(nbytes - 1) == sign &&
-				   (MAGNITUDE_BYTE(nbytes - 2) & 0x80) == (sign & 0x80))
-				nbytes--;
-		}
-		while (nbytes-- > 0)
-			appendStringInfoChar(out, (char) MAGNITUDE_BYTE(nbytes));
-#undef MAGNITUDE_BYTE
-	}
+	append_words(out, words, nwords, negative && !zero);	/* no negative zero */
 	pfree(words);
 	return true;
 }

@@ -225,10 +225,10 @@ extern ValueInput *value_input_create(const FormatColumn *column, const char *ti
 extern Datum value_input(ValueInput *input, const char *text, Size len, bool is_number);
 
 /*
- * bytea from text: base64 with its padding, blanks ignored, or hexadecimal behind \x.
- * ERROR 22P02.
+ * The element type of arrays, which are filled and written by their elements; else
+ * InvalidOid.  int2vector and oidvector are none: they have rules of their own.
  */
-extern Datum bytea_input(const char *text, Size len);
+extern Oid	array_element_type(Oid type);
 
 /*
  * An instant in milliseconds or microseconds since 1970 as timestamptz, or as timestamp

@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
+
 #include "access/htup_details.h"
 #include "access/transam.h"
 #include "catalog/pg_type.h"
@@ -39,7 +41,9 @@ typedef enum InputClass
 	INPUT_DATE,
 	INPUT_TIMESTAMP,
 	INPUT_TIMESTAMPTZ,
-	INPUT_TIME					/* no shortcut, but bare numbers are refused */
+	INPUT_TIME,					/* no shortcut, but bare numbers are refused */
+	INPUT_NAME,					/* what the input function would cut is refused */
+	INPUT_CHAR					/* "char", likewise */
 } InputClass;
 
 struct ValueInput
@@ -53,6 +57,7 @@ struct ValueInput
 	ValueStyle	style;			/* of times that are numbers */
 	int			scale;			/* of numeric(p,s), -1: as written */
 	int64		limit;			/* 10^p */
+	bool		has_moments;	/* dates or times, perhaps within a range or an array */
 	bool		zone_fixed;		/* its offset never changes */
 	long		zone_offset;	/* then: seconds east of Greenwich */
 	Oid			domain;			/* InvalidOid: not a domain */
@@ -367,6 +372,35 @@ numeric_shortcut(ValueInput *input)
 	input->limit = precision > PLAIN_DECIMAL_DIGITS ? PG_INT64_MAX : powers_of_ten[precision];
 }
 
+Oid
+array_element_type(Oid type)
+{
+	return type == INT2VECTOROID || type == OIDVECTOROID ? InvalidOid : get_element_type(type);
+}
+
+/* Dates, times, and the types that hold them in their text: "[now,)" */
+static bool
+holds_moments(Oid type)
+{
+	Oid			part;
+
+	switch (type)
+	{
+		case DATEOID:
+		case TIMEOID:
+		case TIMETZOID:
+		case TIMESTAMPOID:
+		case TIMESTAMPTZOID:
+			return true;
+	}
+	part = get_element_type(type);
+	if (!OidIsValid(part))
+		part = get_range_subtype(type);
+	if (!OidIsValid(part))
+		part = get_multirange_range(type);
+	return OidIsValid(part) && holds_moments(getBaseType(part));
+}
+
 ValueInput *
 value_input_create(const FormatColumn *column, const char *time_zone)
 {
@@ -381,6 +415,7 @@ value_input_create(const FormatColumn *column, const char *time_zone)
 	input->type = getBaseTypeAndTypmod(column->type, &input->typmod);
 	if (input->type != column->type)
 		input->domain = column->type;
+	input->has_moments = holds_moments(input->type);
 	getTypeInputInfo(input->type, &function, &input->ioparam);
 	fmgr_info(function, &input->input);
 	switch (input->type)
@@ -421,6 +456,12 @@ value_input_create(const FormatColumn *column, const char *time_zone)
 		case TIMETZOID:
 			input->class = INPUT_TIME;
 			break;
+		case NAMEOID:
+			input->class = INPUT_NAME;
+			break;
+		case CHAROID:
+			input->class = INPUT_CHAR;
+			break;
 		default:
 			input->class = INPUT_PLAIN;
 			break;
@@ -429,12 +470,26 @@ value_input_create(const FormatColumn *column, const char *time_zone)
 }
 
 /*
- * Input functions of extensions are not all careful with their SQLSTATE: hstore's and
- * ltree's call bad text a syntax error (42601), some an internal one (XX000).  Here it is
- * the message's fault.
+ * Input functions are not all careful with their SQLSTATE: tsvector's, tsquery's and
+ * jsonpath's call bad text a syntax error (42601), as hstore's and ltree's do, and
+ * extensions have internal errors (XX000) for it.  regclass and its kin know no such thing
+ * (42P01, 42883, 3F000).  Here all of that is the message's fault.  Types of users may hold
+ * domains, whose checks have errors of their own, which are none of the message's.
  */
+static bool
+is_bad_text(const ValueInput *input, int sqlerrcode)
+{
+	if (sqlerrcode == ERRCODE_SYNTAX_ERROR)
+		return true;
+	if (input->type >= FirstNormalObjectId)
+		return sqlerrcode == ERRCODE_INTERNAL_ERROR;
+	return sqlerrcode == ERRCODE_INVALID_SCHEMA_NAME ||
+		(ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_SYNTAX_ERROR_OR_ACCESS_RULE_VIOLATION &&
+		 sqlerrcode != ERRCODE_INSUFFICIENT_PRIVILEGE);
+}
+
 static Datum
-foreign_input(ValueInput *input, char *string)
+call_input(ValueInput *input, char *string)
 {
 	MemoryContext context = CurrentMemoryContext;
 	Datum		result = (Datum) 0;
@@ -447,16 +502,55 @@ foreign_input(ValueInput *input, char *string)
 	{
 		ErrorData  *edata;
 
+		if (!is_bad_text(input, geterrcode()))
+			PG_RE_THROW();
 		MemoryContextSwitchTo(context);
 		edata = CopyErrorData();
-		if (edata->sqlerrcode != ERRCODE_SYNTAX_ERROR && edata->sqlerrcode != ERRCODE_INTERNAL_ERROR)
-			PG_RE_THROW();
 		FlushErrorState();
 		edata->sqlerrcode = ERRCODE_INVALID_TEXT_REPRESENTATION;
 		ReThrowError(edata);
 	}
 	PG_END_TRY();
 	return result;
+}
+
+/*
+ * Words that mean another moment each time they are read: the answer would not depend on
+ * the message alone.  PostgreSQL takes words apart where their letters end.
+ */
+static void
+refuse_relative_moments(const ValueInput *input, const char *text)
+{
+	static const char *const words[] = {"now", "today", "tomorrow", "yesterday"};
+
+	for (const char *p = text; *p;)
+	{
+		const char *start = p;
+
+		while (isalpha((unsigned char) *p))
+			p++;
+		for (int i = 0; i < lengthof(words); i++)
+		{
+			if (p - start == strlen(words[i]) && pg_strncasecmp(start, words[i], p - start) == 0)
+				ereport(ERROR,
+						(errcode(ERRCODE_INVALID_DATETIME_FORMAT),
+						 errmsg("invalid input syntax for type %s: \"%s\"", format_type_be(input->type), text),
+						 errdetail("What \"%s\" means depends on when it is read.", words[i])));
+		}
+		p += *p != '\0';
+	}
+}
+
+/* The types that PostgreSQL cuts a text for in silence */
+static void
+refuse_longer(const ValueInput *input, const char *text, Size len)
+{
+	bool		octal = input->class == INPUT_CHAR && len == 4 && text[0] == '\\';	/* a byte, from 16 on */
+
+	if (len > (input->class == INPUT_CHAR ? 1 : NAMEDATALEN - 1) && !octal)
+		ereport(ERROR,
+				(errcode(ERRCODE_STRING_DATA_RIGHT_TRUNCATION),
+				 errmsg("value too long for type %s", format_type_be(input->type))));
 }
 
 /* By the input function; also where a shortcut gave up. */
@@ -500,11 +594,16 @@ value_input_plain(ValueInput *input, const char *text, Size len, bool is_number)
 						 errmsg("a bare number is no value of type %s: %s", format_type_be(input->type), string),
 						 errhint("The format's option time_unit says what numbers count; or read it into a bigint column.")));
 			break;
+		case INPUT_NAME:
+		case INPUT_CHAR:
+			refuse_longer(input, text, len);
+			break;
 		default:
 			break;
 	}
-	result = input->input.fn_oid >= FirstNormalObjectId ? foreign_input(input, string)
-		: InputFunctionCall(&input->input, string, input->ioparam, input->typmod);
+	if (input->has_moments)
+		refuse_relative_moments(input, string);
+	result = call_input(input, string);
 	if (string != buf)
 		pfree(string);
 	return result;
@@ -524,6 +623,8 @@ value_input_base(ValueInput *input, const char *text, Size len, bool is_number)
 	{
 		case INPUT_PLAIN:
 		case INPUT_TIME:
+		case INPUT_NAME:
+		case INPUT_CHAR:
 			break;
 		case INPUT_INT2:
 			if (plain_integer(text, len, 4, &integer))
@@ -587,101 +688,7 @@ value_input(ValueInput *input, const char *text, Size len, bool is_number)
 	return result;
 }
 
-/* === bytea ================================================================== */
-
-static inline int
-base64_digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/*
- * Base64 with its padding (RFC 4648, section 4); white space is skipped, since
- * MIME encoders break lines.
- */
-static Datum
-base64_datum(const char *text, Size len)
-{
-	bytea	   *result = palloc(VARHDRSZ + len / 4 * 3 + 3);
-	unsigned char *out = (unsigned char *) VARDATA(result);
-	uint32		bits = 0;
-	int			digits = 0;		/* of the current group of four */
-	int			padding = 0;
-
-	for (Size i = 0; i < len; i++)
-	{
-		int			digit;
-
-		if (text[i] == ' ' || text[i] == '\n' || text[i] == '\r' || text[i] == '\t')
-			continue;
-		if (text[i] == '=')
-		{
-			/* one or two, only at the end of the last group */
-			if (padding == 0 && digits < 2)
-				break;
-			padding++;
-			digit = 0;
-		}
-		else
-		{
-			digit = base64_digit(text[i]);
-			if (digit < 0 || padding > 0)
-			{
-				digits = -1;
-				break;
-			}
-		}
-		bits = bits << 6 | (uint32) digit;
-		if (++digits == 4)
-		{
-			*out++ = (unsigned char) (bits >> 16);
-			if (padding < 2)
-				*out++ = (unsigned char) (bits >> 8);
-			if (padding < 1)
-				*out++ = (unsigned char) bits;
-			bits = 0;
-			digits = padding > 0 ? 4 : 0;
-			if (padding > 0)
-			{
-				/* nothing but white space may follow */
-				for (i++; i < len; i++)
-				{
-					if (text[i] != ' ' && text[i] != '\n' && text[i] != '\r' && text[i] != '\t')
-						break;
-				}
-				digits = i < len ? -1 : 0;
-				break;
-			}
-		}
-	}
-	if (digits != 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
-				 errmsg("invalid base64 text for type bytea"),
-				 errhint("bytea is read as base64, or as hexadecimal after \\x.")));
-	SET_VARSIZE(result, (char *) out - (char *) result);
-	return PointerGetDatum(result);
-}
-
-Datum
-bytea_input(const char *text, Size len)
-{
-	char	   *hex;
-	Datum		result;
-
-	if (len < 2 || text[0] != '\\' || text[1] != 'x')
-		return base64_datum(text, len);
-	hex = pnstrdup(text, len);
-	result = DirectFunctionCall1(byteain, CStringGetDatum(hex));
-	pfree(hex);
-	return result;
-}
+/* === Instants ================================================================ */
 
 Datum
 epoch_millis_datum(int64 ms, Oid type, pg_tz *zone)

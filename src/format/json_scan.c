@@ -686,7 +686,8 @@ json_strip_nul_escapes(const JsonText *value, char *out)
 		{
 			/* both bytes of an escape, so that \\u0000 stays what it is */
 			*out++ = *p++;
-			*out++ = *p++;
+			if (p < end)
+				*out++ = *p++;
 		}
 	}
 	return out - start;

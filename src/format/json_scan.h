@@ -131,8 +131,8 @@ extern JsonError json_unescape(const JsonText *value, bool strip_nul, char *out,
 extern uint32_t json_escaped_unit(const char *p, int *len);
 
 /*
- * A copy of a value's text without its \u0000 escapes; \\u0000 is none.  'out' has
- * room for value->len bytes.
+ * A copy of JSON text, valid or not, without its \u0000 escapes; \\u0000 is none.  'out'
+ * has room for value->len bytes.
  */
 extern size_t json_strip_nul_escapes(const JsonText *value, char *out);
 

@@ -216,22 +216,27 @@ json_datum(JsonTarget *target, const JsonText *value)
 	return result;
 }
 
+/* A string's content is JSON text of its own, with escapes of its own. */
 static Datum
 jsonb_datum(JsonTarget *target, const JsonText *value)
 {
-	if (target->strip_nul && (value->kind == JK_OBJECT || value->kind == JK_ARRAY))
-	{
-		JsonText	stripped = *value;
-		char	   *copy = palloc(value->len);
-		Datum		result;
+	Size		len;
+	char	   *copy;
+	JsonText	stripped;
+	char	   *text;
+	Datum		result;
 
-		stripped.text = copy;
-		stripped.len = (uint32_t) json_strip_nul_escapes(value, copy);
-		result = text_datum(target, &stripped);
+	if (!target->strip_nul || value->kind < JK_STRING)
+		return text_datum(target, value);
+	stripped.text = value_text(target, value, &len, &copy);
+	stripped.len = (uint32_t) len;
+	text = palloc(len + 1);
+	len = json_strip_nul_escapes(&stripped, text);
+	result = value_input(target->input, text, len, false);
+	pfree(text);
+	if (copy)
 		pfree(copy);
-		return result;
-	}
-	return text_datum(target, value);
+	return result;
 }
 
 /* === bytea ================================================================== */
@@ -667,7 +672,7 @@ json_target_create(const FormatColumn *column, const char *time_zone, bool strip
 	target->typmod = base.typmod;
 	target->style = column->style;
 	target->input = value_input_create(&base, time_zone);
-	target->element_type = get_element_type(base.type);
+	target->element_type = array_element_type(base.type);
 	get_type_category_preferred(base.type, &category, &preferred);
 	if (OidIsValid(target->element_type))
 	{

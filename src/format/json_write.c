@@ -541,7 +541,7 @@ check_decimal(const FormatColumn *column)
 {
 	int32		typmod = column->typmod;
 	Oid			type = getBaseTypeAndTypmod(column->type, &typmod);
-	Oid			element = get_element_type(type);
+	Oid			element = array_element_type(type);
 
 	if (OidIsValid(element))
 		type = getBaseTypeAndTypmod(element, &typmod);
@@ -612,7 +612,7 @@ node_create(const JsonWriter *writer, Oid type, int32 typmod)
 	switch (node->class)
 	{
 		case OUTPUT_ARRAY:
-			node->element_type = get_element_type(type);
+			node->element_type = array_element_type(type);
 			node->element = node_create(writer, node->element_type, typmod);
 			get_typlenbyvalalign(node->element_type, &node->element_len, &node->element_byval, &node->element_align);
 			break;

@@ -242,7 +242,7 @@ reader_create(const ProtoField *field, bool one, Oid type, int32 typmod, const F
 
 	if (field->repeated && !one)
 	{
-		element = get_element_type(base);
+		element = array_element_type(base);
 		if (OidIsValid(element) && !field->is_map)
 			return array_reader(reader, element, column);
 		if (field->is_map && !reader->as_json && !is_text_type(base) && is_hstore(base))

@@ -268,7 +268,7 @@ writer_create(const ProtoField *field, bool one, Oid type, int32 typmod, const P
 	writer->type = base;
 	if (field->repeated && !one)
 	{
-		element = get_element_type(base);
+		element = array_element_type(base);
 		return OidIsValid(element) && !field->is_map ? array_writer(writer, element, typmod) : json_writer(writer);
 	}
 	switch (field->type)

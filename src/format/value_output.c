@@ -574,7 +574,7 @@ output_class(const ValueStyle *style, Oid type)
 		case JSONBOID:
 			return OUTPUT_JSONB;
 	}
-	if (OidIsValid(get_element_type(type)))
+	if (OidIsValid(array_element_type(type)))
 		return OUTPUT_ARRAY;
 	return get_typtype(type) == TYPTYPE_COMPOSITE ? OUTPUT_COMPOSITE : OUTPUT_OTHER;
 }

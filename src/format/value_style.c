@@ -201,6 +201,91 @@ strip_nul_bytes(const char *bytes, Size *len)
 	return copy;
 }
 
+static inline int
+base64_digit(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/*
+ * Base64 with its padding (RFC 4648, section 4); white space is skipped, since MIME
+ * encoders break lines.  Behind *out afterwards; false if it is none.
+ */
+static bool
+base64_decode(const char *text, Size len, unsigned char **out)
+{
+	uint32		bits = 0;
+	int			digits = 0;		/* of the current group of four */
+	int			padding = 0;
+	bool		ended = false;	/* by a group with padding */
+
+	for (const char *p = text; p < text + len; p++)
+	{
+		int			digit;
+
+		if (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')
+			continue;
+		if (ended)
+			return false;
+		digit = base64_digit(*p);
+		if (*p == '=' && digits >= 2)
+		{
+			padding++;
+			digit = 0;
+		}
+		else if (digit < 0 || padding > 0)
+			return false;
+		bits = bits << 6 | (uint32) digit;
+		if (++digits < 4)
+			continue;
+		*(*out)++ = (unsigned char) (bits >> 16);
+		if (padding < 2)
+			*(*out)++ = (unsigned char) (bits >> 8);
+		if (padding < 1)
+			*(*out)++ = (unsigned char) bits;
+		ended = padding > 0;
+		digits = 0;
+		bits = 0;
+	}
+	return digits == 0;
+}
+
+/* 'type' is what the bytes are for; hexadecimal may be another form of it */
+static bytea *
+base64_bytes(const char *text, Size len, const char *type, bool or_hex)
+{
+	bytea	   *result = palloc(VARHDRSZ + len / 4 * 3 + 3);
+	unsigned char *end = (unsigned char *) VARDATA(result);
+
+	if (!base64_decode(text, len, &end))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TEXT_REPRESENTATION),
+				 errmsg("invalid base64 text for type %s", type),
+				 or_hex ? errhint("bytea is read as base64, or as hexadecimal after \\x.") : 0));
+	SET_VARSIZE(result, (char *) end - (char *) result);
+	return result;
+}
+
+Datum
+bytea_input(const char *text, Size len)
+{
+	char	   *hex;
+	Datum		result;
+
+	if (len < 2 || text[0] != '\\' || text[1] != 'x')
+		return PointerGetDatum(base64_bytes(text, len, "bytea", true));
+	hex = pnstrdup(text, len);
+	result = DirectFunctionCall1(byteain, CStringGetDatum(hex));
+	pfree(hex);
+	return result;
+}
+
 Datum
 binary_input(BinaryFormat format, const char *text, Size len)
 {
@@ -241,7 +326,7 @@ check_base64_scale(int32 typmod, const char *column)
 Datum
 decimal_from_base64(const char *text, Size len, int32 typmod)
 {
-	struct varlena *bytes = (struct varlena *) DatumGetPointer(bytea_input(text, len));
+	bytea	   *bytes = base64_bytes(text, len, "numeric", false);
 	char	   *number = decimal_bytes_text(VARDATA(bytes), (int) (VARSIZE(bytes) - VARHDRSZ), scale_of(typmod), "numeric");
 	Datum		result = DirectFunctionCall3(numeric_in, CStringGetDatum(number), ObjectIdGetDatum(InvalidOid), Int32GetDatum(typmod));
 

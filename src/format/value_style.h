@@ -77,7 +77,13 @@ extern Datum time_from_number(const ValueStyle *style, Oid type, int32 typmod, p
 /* The bytes without those that are 0: the bytes themselves, or a copy. */
 extern const char *strip_nul_bytes(const char *bytes, Size *len);
 
-/* bytea of text by BINARY_BASE64 or BINARY_HEX.  ERROR 22P02. */
+/*
+ * bytea from text: base64 with its padding, blanks ignored, or hexadecimal behind \x.
+ * ERROR 22P02.
+ */
+extern Datum bytea_input(const char *text, Size len);
+
+/* The same by BINARY_BASE64 or BINARY_HEX. */
 extern Datum binary_input(BinaryFormat format, const char *text, Size len);
 
 /* numeric of DECIMAL_BASE64.  ERROR 22P02. */

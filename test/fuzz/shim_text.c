@@ -407,6 +407,12 @@ escape_json(StringInfo buf, const char *str)
 }
 
 int
+pg_strncasecmp(const char *s1, const char *s2, size_t n)
+{
+	return strncasecmp(s1, s2, n);
+}
+
+int
 pg_strcasecmp(const char *s1, const char *s2)
 {
 	return strcasecmp(s1, s2);

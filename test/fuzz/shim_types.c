@@ -148,6 +148,18 @@ get_element_type(Oid typid)
 }
 
 Oid
+get_range_subtype(Oid rangeOid)
+{
+	return InvalidOid;
+}
+
+Oid
+get_multirange_range(Oid multirangeOid)
+{
+	return InvalidOid;
+}
+
+Oid
 get_base_element_type(Oid typid)
 {
 	return get_element_type(getBaseType(typid));

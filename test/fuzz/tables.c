@@ -354,6 +354,9 @@ const FuzzTable fuzz_tables[] = {
 	{"avro-confluent", avro_any, .time_zone = "Moving"},
 	{"avro-confluent", avro_json},
 	{"avro-confluent", ONE(TEXTOID, -1), .is_key = true},
+	{"avro-confluent", three, OPTIONS("schema", "{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"id\",\"type\":\"long\",\"default\":7},"
+									  "{\"name\":\"v\",\"type\":[\"string\",\"int\"],\"default\":\"x\",\"aliases\":[\"name\",\"item\"]},"
+									  "{\"name\":\"w\",\"type\":{\"type\":\"record\",\"name\":\"P\",\"fields\":[{\"name\":\"a\",\"type\":\"int\",\"default\":1}]},\"default\":{}}]}")},
 
 	/* --- schemas from outside: the input begins with the registry's answers --- */
 	{"avro-schema", avro_any, .time_zone = "Moving"},
