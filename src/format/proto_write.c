@@ -244,10 +244,10 @@ message_writer(ProtoWriter *writer, Oid type, int32 typmod)
 				return of_kind(writer, WRITE_TIME);
 			break;
 		case KNOWN_WRAPPER:
-			if (base == JSONBOID || base == JSONOID)
-				break;
 			writer->inner = writer_create(&message->fields[0], true, type, typmod, writer->options);
 			return writer->inner ? of_kind(writer, WRITE_WRAPPER) : NULL;
+		case KNOWN_FIELD_MASK:
+			break;
 		default:
 			return json_writer(writer);
 	}
@@ -271,6 +271,8 @@ writer_create(const ProtoField *field, bool one, Oid type, int32 typmod, const P
 		element = get_element_type(base);
 		return OidIsValid(element) && !field->is_map ? array_writer(writer, element, typmod) : json_writer(writer);
 	}
+	if ((base == JSONBOID || base == JSONOID) && field->type != PROTO_STRING)
+		return json_writer(writer);
 	switch (field->type)
 	{
 		case PROTO_DOUBLE:
@@ -291,7 +293,7 @@ writer_create(const ProtoField *field, bool one, Oid type, int32 typmod, const P
 		case PROTO_ENUM:
 			if (is_integer(base))
 				return of_kind(writer, WRITE_INTEGER);
-			return base == JSONBOID || base == JSONOID ? json_writer(writer) : by_text(writer, WRITE_ENUM);
+			return by_text(writer, WRITE_ENUM);
 		case PROTO_GROUP:
 		case PROTO_MESSAGE:
 			return message_writer(writer, type, typmod);
@@ -440,7 +442,7 @@ write_timestamp(ProtoWriter *writer, Datum value, StringInfo out)
 		if (tm2timestamp(&tm, fsec, &tz, &timestamp) != 0)
 			goto bad;
 	}
-	proto_put_timestamp(out, writer->field, timestamp);
+	proto_put_timestamp(out, writer->field, timestamp, 0);
 	return;
 
 bad:
