@@ -122,6 +122,17 @@ proto_schema_build(int n, const ProtoPart *parts, char **error)
 }
 
 char *
+proto_file_read(const ProtoValue *bytes, ProtoFile *file)
+{
+	SchemaParser parser = {0};
+	ProtoSchema schema = {.nfiles = 1, .files = file};
+
+	parser.schema = &schema;
+	proto_read_file(&parser, bytes, file);
+	return parser.error;
+}
+
+char *
 proto_base64_decode(const char *text, int *len)
 {
 	char	   *clean = palloc(strlen(text) + 1);
@@ -181,6 +192,12 @@ proto_schema_parse(const char *base64, char **error)
 }
 
 /* === Looking things up ====================================================== */
+
+const ProtoFile *
+proto_file_named(const ProtoSchema *schema, const char *name)
+{
+	return find_file(schema, name);
+}
 
 const ProtoMessage *
 proto_message_named(const ProtoSchema *schema, const char *name)

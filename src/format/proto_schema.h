@@ -158,6 +158,13 @@ typedef struct ProtoPart
 /* The same from its files, which are kept by reference. */
 extern ProtoSchema *proto_schema_build(int n, const ProtoPart *parts, char **error);
 
+/* One file alone, for its imports.  NULL, or what is wrong with it. */
+struct ProtoValue;
+extern char *proto_file_read(const struct ProtoValue *bytes, ProtoFile *file);
+
+/* NULL if there is no file of that name. */
+extern const ProtoFile *proto_file_named(const ProtoSchema *schema, const char *name);
+
 /* Blanks are passed over; *len < 0: it is no base64. */
 extern char *proto_base64_decode(const char *text, int *len);
 
