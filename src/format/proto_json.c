@@ -10,6 +10,7 @@
 
 #include "common/int.h"
 #include "common/shortest_dec.h"
+#include "format/binary_values.h"
 #include "format/proto_json.h"
 #include "format/value_output.h"
 #include "miscadmin.h"
@@ -19,7 +20,6 @@
 #include "utils/timestamp.h"
 
 #define NANOS_PER_SEC INT64CONST(1000000000)
-#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
 typedef enum TextKind
 {

@@ -7,13 +7,13 @@
  */
 #include "postgres.h"
 
+#include "format/binary_values.h"
 #include "format/proto_input.h"
 #include "format/proto_output.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
 
-#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
 void
 proto_put_varint(StringInfo out, uint64 value)
