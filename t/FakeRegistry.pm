@@ -73,7 +73,7 @@ sub answer
 sub serve
 {
 	my ($listen, $options) = @_;
-	my %ids;
+	my (%ids, %versions);
 	$SIG{PIPE} = 'IGNORE';
 	while (my $client = $listen->accept)
 	{
@@ -111,16 +111,26 @@ sub serve
 			my $schema = $options->{subjects}{"$1/$2"};
 			answer($client, 200, encode_json({ subject => $1, version => $2 eq 'latest' ? 9 : $2 + 0, id => 1, ref $schema ? %$schema : (schema => $schema) }));
 		}
-		elsif ($method eq 'POST' && $path =~ m{^/subjects/([^/]+)/versions$})
+		elsif ($method eq 'POST' && $path =~ m{^/subjects/([^/]+)(/versions)?$})
 		{
-			my $schema = decode_json($body)->{schema};
-			if ($options->{refuse}) { answer($client, 409, '{"error_code":409,"message":"incompatible with an earlier schema"}'); }
+			# registers, or says what is registered
+			my ($subject, $new) = ($1, $2);
+			my $posted = decode_json($body);
+			my $references = JSON::PP->new->canonical->encode($posted->{references} || []);
+			my $known = $ids{"$subject $posted->{schema} $references"};
+			if ($new && $options->{refuse}) { answer($client, 409, '{"error_code":409,"message":"incompatible with an earlier schema"}'); }
+			elsif (!$new && !$known) { answer($client, 404, '{"error_code":40403,"message":"Schema not found"}'); }
 			else
 			{
-				my $id = $ids{"$1 $schema"} || 101 + scalar(keys %ids);
-				$ids{"$1 $schema"} = $id;
-				$options->{schemas}{$id} = $schema;
-				answer($client, 200, encode_json({ id => $id }));
+				if (!$known)
+				{
+					$known = { subject => $subject, id => 101 + scalar(keys %ids), version => 1 + grep { /^\Q$subject\E \d+$/ } keys %versions };
+					$ids{"$subject $posted->{schema} $references"} = $known;
+					$versions{"$subject $known->{version}"} = 1;
+					$options->{schemas}{ $known->{id} } = $posted;
+					$options->{subjects}{"$subject/$known->{version}"} = { %$posted, %$known };
+				}
+				answer($client, 200, encode_json($new ? { id => $known->{id} } : { %$posted, %$known }));
 			}
 		}
 		elsif ($options->{wrong_path}) { answer($client, 404, '<html>not found'); }

@@ -12,6 +12,7 @@
 #include "common/shortest_dec.h"
 #include "fmgr.h"
 #include "format/avro_json.h"
+#include "format/binary_values.h"
 #include "format/decimal_bytes.h"
 #include "format/value_output.h"
 #include "miscadmin.h"
@@ -19,7 +20,6 @@
 #include "utils/json.h"
 #include "utils/uuid.h"
 
-#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
 /* Fixed names of numbers that JSON has none for are text there. */
 static bool

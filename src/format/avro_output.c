@@ -11,6 +11,7 @@
 #include "common/base64.h"
 #include "common/int.h"
 #include "format/avro_output.h"
+#include "format/binary_values.h"
 #include "format/decimal_bytes.h"
 #include "format/format.h"
 #include "format/value_output.h"
@@ -21,7 +22,6 @@
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
-#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
 void
 avro_put_long(StringInfo out, int64 value)

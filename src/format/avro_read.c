@@ -15,6 +15,7 @@
 #include "common/int.h"
 #include "format/avro_json.h"
 #include "format/avro_read.h"
+#include "format/binary_values.h"
 #include "format/decimal_bytes.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -32,7 +33,6 @@
 #include "varatt.h"
 #endif
 
-#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
 typedef enum ReaderKind
 {
@@ -66,8 +66,7 @@ struct AvroReader
 	void	   *domain_cache;
 	MemoryContext context;
 	ValueInput *input;			/* of READ_STRING, READ_HSTORE and READ_TEXT */
-	pg_tz	   *zone;			/* of naive times */
-	bool		zone_utc;
+	ValueZone	zone;			/* of naive times */
 	bool		as_json;		/* READ_TEXT: quoted where JSON quotes */
 	int64		limit;			/* READ_NUMERIC: smaller unscaled values need
 								 * no numeric() */
@@ -88,19 +87,6 @@ struct AvroReader
 };
 
 /* === Compiling ============================================================== */
-
-static bool
-is_hstore(Oid type)
-{
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = strcmp(NameStr(((Form_pg_type) GETSTRUCT(tuple))->typname), "hstore") == 0;
-	ReleaseSysCache(tuple);
-	return result;
-}
 
 /* Through the type's input function, which checks domains as well */
 static AvroReader *
@@ -189,12 +175,6 @@ array_elements(AvroReader *reader, Oid element, const FormatColumn *column, cons
 	reader->children[0] = avro_reader_create(item, element, reader->typmod, column, time_zone);
 }
 
-static bool
-is_text_type(Oid type)
-{
-	return type == TEXTOID || type == VARCHAROID || type == BPCHAROID || type == NAMEOID;
-}
-
 AvroReader *
 avro_reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatColumn *column, const char *time_zone)
 {
@@ -258,11 +238,8 @@ avro_reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatCol
 		case AVRO_LOCAL_TIMESTAMP:
 			if (base == TIMESTAMPOID || base == TIMESTAMPTZOID)
 			{
-				long		offset;
-
 				reader->kind = READ_TIMESTAMP;
-				reader->zone = pg_tzset(time_zone);
-				reader->zone_utc = pg_get_timezone_offset(reader->zone, &offset) && offset == 0;
+				value_zone_set(&reader->zone, time_zone);
 				return reader;
 			}
 			if (base == INT8OID)
@@ -330,7 +307,7 @@ avro_reader_create(const AvroNode *node, Oid type, int32 typmod, const FormatCol
 			composite_fields(reader, column, time_zone);
 			return reader;
 		case AVRO_MAP:
-			if (!is_json && !is_text_type(base) && is_hstore(base))
+			if (!is_json && !takes_text_type(base) && is_hstore_type(base))
 				return through_input(reader, READ_HSTORE, column, type, typmod, time_zone);
 			goto as_text;
 		default:
@@ -361,32 +338,12 @@ read_null(AvroReader *reader, bool *isnull)
 	return (Datum) 0;
 }
 
-static void
-out_of_range(const AvroReader *reader, long long value)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-			 errmsg("value \"%lld\" is out of range for type %s", value, format_type_be(reader->type))));
-}
-
 static Datum
 read_integer(AvroReader *reader, AvroInput *in)
 {
 	int64		value = reader->node->type == AVRO_INT ? avro_read_int(in) : avro_read_long(in);
 
-	switch (reader->type)
-	{
-		case INT2OID:
-			if (value < PG_INT16_MIN || value > PG_INT16_MAX)
-				out_of_range(reader, value);
-			return checked(reader, Int16GetDatum((int16) value));
-		case INT4OID:
-			if (value < PG_INT32_MIN || value > PG_INT32_MAX)
-				out_of_range(reader, value);
-			return checked(reader, Int32GetDatum((int32) value));
-		default:
-			return checked(reader, Int64GetDatum(value));
-	}
+	return checked(reader, integer_datum(value, reader->type));
 }
 
 static Datum
@@ -413,16 +370,8 @@ read_bytea(AvroReader *reader, AvroInput *in)
 {
 	Size		len;
 	const char *bytes = avro_read_raw(in, reader->node, &len);
-	bytea	   *result;
 
-	if (len > MaxAllocSize - VARHDRSZ)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("%zu bytes are too many for type bytea", len)));
-	result = palloc(len + VARHDRSZ);
-	SET_VARSIZE(result, len + VARHDRSZ);
-	memcpy(VARDATA(result), bytes, len);
-	return checked(reader, PointerGetDatum(result));
+	return checked(reader, bytea_datum(bytes, len));
 }
 
 /* Up to 8 bytes fit an int64, and its division by a power of ten is exact. */
@@ -477,16 +426,12 @@ static Datum
 read_time(AvroReader *reader, AvroInput *in)
 {
 	int64		micros = avro_read_micros(in, reader->node);
-	Datum		result;
 
 	if (micros < 0 || micros > USECS_PER_DAY)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("time out of range: %lld microseconds", (long long) micros)));
-	result = TimeADTGetDatum(micros);
-	if (reader->typmod >= 0 && reader->typmod < MAX_TIME_PRECISION)
-		result = DirectFunctionCall2(time_scale, result, Int32GetDatum(reader->typmod));
-	return checked(reader, result);
+	return checked(reader, time_datum(micros, reader->typmod));
 }
 
 static Datum
@@ -496,50 +441,22 @@ read_timestamp(AvroReader *reader, AvroInput *in)
 	bool		is_local = reader->node->logical == AVRO_LOCAL_TIMESTAMP;
 	bool		wants_local = reader->type == TIMESTAMPOID;
 	Timestamp	timestamp;
-	struct pg_tm tm;
-	fsec_t		fsec;
-	int			tz;
-	Datum		result;
+	bool		fits = !pg_sub_s64_overflow(micros, (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY, &timestamp) &&
+		IS_VALID_TIMESTAMP(timestamp);
 
-	if (pg_sub_s64_overflow(micros, (int64) POSTGRES_EPOCH_DAYS * USECS_PER_DAY, &timestamp) ||
-		!IS_VALID_TIMESTAMP(timestamp))
-		goto bad;
-	if (is_local != wants_local && !reader->zone_utc)
-	{
-		if (wants_local)
-		{
-			if (timestamp2tm(timestamp, &tz, &tm, &fsec, NULL, reader->zone) != 0 ||
-				tm2timestamp(&tm, fsec, NULL, &timestamp) != 0)
-				goto bad;
-		}
-		else
-		{
-			if (timestamp2tm(timestamp, NULL, &tm, &fsec, NULL, NULL) != 0)
-				goto bad;
-			tz = DetermineTimeZoneOffset(&tm, reader->zone);
-			if (tm2timestamp(&tm, fsec, &tz, &timestamp) != 0)
-				goto bad;
-		}
-	}
-	result = wants_local ? TimestampGetDatum(timestamp) : TimestampTzGetDatum(timestamp);
-	if (reader->typmod >= 0 && reader->typmod < MAX_TIMESTAMP_PRECISION)
-		result = DirectFunctionCall2(wants_local ? timestamp_scale : timestamptz_scale, result, Int32GetDatum(reader->typmod));
-	return checked(reader, result);
-
-bad:
-	ereport(ERROR,
-			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-			 errmsg("timestamp out of range: %lld microseconds", (long long) micros)));
-	return (Datum) 0;			/* not reached */
+	if (fits && is_local != wants_local)
+		fits = wants_local ? value_zone_local(&reader->zone, &timestamp) : value_zone_instant(&reader->zone, &timestamp);
+	if (!fits)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range: %lld microseconds", (long long) micros)));
+	return checked(reader, timestamp_datum(timestamp, reader->type, reader->typmod));
 }
 
 static Datum
 read_uuid(AvroReader *reader, AvroInput *in)
 {
-	pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
-
-	memcpy(uuid->data, avro_read_bytes(in, UUID_LEN), UUID_LEN);
-	return checked(reader, UUIDPGetDatum(uuid));
+	return checked(reader, uuid_datum(avro_read_bytes(in, UUID_LEN)));
 }
 
 static Datum

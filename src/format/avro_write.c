@@ -13,6 +13,7 @@
 #include "catalog/pg_type.h"
 #include "format/avro_output.h"
 #include "format/avro_write.h"
+#include "format/binary_values.h"
 #include "format/decimal_bytes.h"
 #include "format/value_output.h"
 #include "miscadmin.h"
@@ -31,7 +32,6 @@
 #include "varatt.h"
 #endif
 
-#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
 typedef enum WriterKind
 {
@@ -60,8 +60,7 @@ typedef struct AvroWriter
 	Oid			type;			/* a domain's base type */
 	ValueOutput *output;		/* NULL: text types, whose bytes are their
 								 * text */
-	pg_tz	   *zone;
-	bool		zone_utc;
+	ValueZone	zone;
 	int			null_branch;	/* of unions; -1: none */
 	int			branch;
 	int			n;
@@ -98,12 +97,6 @@ struct AvroRowWriter
 static void write_value(AvroWriter *writer, Datum value, bool isnull, StringInfo out);
 
 /* === Compiling ============================================================== */
-
-static bool
-is_integer(Oid type)
-{
-	return type == INT2OID || type == INT4OID || type == INT8OID;
-}
 
 static AvroWriter *
 new_writer(WriterKind kind, const AvroNode *node, Oid type)
@@ -176,7 +169,7 @@ string_writer(WriterKind kind, const AvroNode *node, Oid type)
 {
 	AvroWriter *writer = new_writer(kind, node, type);
 
-	if (type != TEXTOID && type != VARCHAROID && type != BPCHAROID)
+	if (!is_text_type(type))
 		writer->output = value_output_create(type);
 	return writer;
 }
@@ -232,7 +225,6 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const WriterSettings
 	AvroWriter *writer = NULL;
 	Oid			base = getBaseTypeAndTypmod(type, &typmod);
 	Oid			element;
-	long		offset;
 
 	check_stack_depth();
 	if (node->type == AVRO_UNION)
@@ -256,7 +248,7 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const WriterSettings
 	switch (node->logical)
 	{
 		case AVRO_DECIMAL:
-			if (base != NUMERICOID && !is_integer(base))
+			if (base != NUMERICOID && !is_integer_type(base))
 				return base == JSONBOID || base == JSONOID ? new_writer(WRITE_JSON, node, base) : NULL;
 			writer = new_writer(WRITE_DECIMAL, node, base);
 			writer->output = value_output_create(base);
@@ -274,8 +266,7 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const WriterSettings
 			if (base != TIMESTAMPOID && base != TIMESTAMPTZOID)
 				break;
 			writer = new_writer(WRITE_TIMESTAMP, node, base);
-			writer->zone = pg_tzset(settings->time_zone);
-			writer->zone_utc = pg_get_timezone_offset(writer->zone, &offset) && offset == 0;
+			value_zone_set(&writer->zone, settings->time_zone);
 			return writer;
 		case AVRO_UUID:
 			if (base == UUIDOID && node->type == AVRO_FIXED)
@@ -294,7 +285,7 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const WriterSettings
 	{
 		case AVRO_INT:
 		case AVRO_LONG:
-			if (is_integer(base))
+			if (is_integer_type(base))
 				return new_writer(WRITE_INTEGER, node, base);
 			if (node->logical == AVRO_PLAIN && style_is_number(&(ValueStyle) {.unit = settings->unit}, base))
 				return writer_create(numbered_time(node, base, settings->unit), type, typmod, settings);
@@ -392,24 +383,10 @@ avro_row_writer_create(const AvroNode *schema, int ncolumns, const FormatColumn 
 
 /* === Running ================================================================ */
 
-static int64
-integer_of(const AvroWriter *writer, Datum value)
-{
-	switch (writer->type)
-	{
-		case INT2OID:
-			return DatumGetInt16(value);
-		case INT4OID:
-			return DatumGetInt32(value);
-		default:
-			return DatumGetInt64(value);
-	}
-}
-
 static void
 write_integer(AvroWriter *writer, Datum value, StringInfo out)
 {
-	int64		number = integer_of(writer, value);
+	int64		number = datum_integer(value, writer->type);
 
 	if (writer->node->type == AVRO_INT && (number < PG_INT32_MIN || number > PG_INT32_MAX))
 		ereport(ERROR,
@@ -422,7 +399,7 @@ static void
 write_floating(AvroWriter *writer, Datum value, StringInfo out)
 {
 	float8		number = writer->type == FLOAT8OID ? DatumGetFloat8(value) :
-		writer->type == FLOAT4OID ? DatumGetFloat4(value) : (float8) integer_of(writer, value);
+		writer->type == FLOAT4OID ? DatumGetFloat4(value) : (float8) datum_integer(value, writer->type);
 
 	if (writer->node->type == AVRO_DOUBLE)
 		avro_put_double(out, number);
@@ -432,50 +409,24 @@ write_floating(AvroWriter *writer, Datum value, StringInfo out)
 		avro_put_float(out, (float4) number);
 }
 
-/* Text in UTF-8; palloc'd or the datum's own */
-static const char *
-text_of(AvroWriter *writer, Datum value, Size *len)
+static void
+write_string(AvroWriter *writer, Datum value, StringInfo out)
 {
-	const char *text;
+	Size		len;
+	const char *text = datum_text(writer->output, value, &len);
 
-	if (writer->output)
-	{
-		text = value_output_text(writer->output, value);
+	text = text_to_utf8(text, &len);
 
-		*len = strlen(text);
-	}
-	else
-	{
-		struct varlena *varlena = PG_DETOAST_DATUM_PACKED(value);
-
-		text = VARDATA_ANY(varlena);
-
-		*len = VARSIZE_ANY_EXHDR(varlena);
-	}
-	return text_to_utf8(text, len);
+	avro_put_bytes(out, writer->node, text, len);
 }
 
+/* Symbols are in the database encoding. */
 static void
 write_enum(AvroWriter *writer, Datum value, StringInfo out)
 {
 	Size		len;
-	const char *text;
-	struct varlena *varlena;
+	const char *text = datum_text(writer->output, value, &len);
 
-	/* symbols are in the database encoding */
-	if (writer->output)
-	{
-		text = value_output_text(writer->output, value);
-
-		len = strlen(text);
-	}
-	else
-	{
-		varlena = PG_DETOAST_DATUM_PACKED(value);
-		text = VARDATA_ANY(varlena);
-
-		len = VARSIZE_ANY_EXHDR(varlena);
-	}
 	avro_put_symbol(out, writer->node, text, len);
 }
 
@@ -485,31 +436,12 @@ write_timestamp(AvroWriter *writer, Datum value, StringInfo out)
 	Timestamp	timestamp = DatumGetTimestamp(value);
 	bool		is_local = writer->type == TIMESTAMPOID;
 	bool		wants_local = writer->node->logical == AVRO_LOCAL_TIMESTAMP;
-	struct pg_tm tm;
-	fsec_t		fsec;
-	int			tz;
 
-	if (is_local != wants_local && !writer->zone_utc && !TIMESTAMP_NOT_FINITE(timestamp))
-	{
-		bool		ok;
-
-		if (wants_local)
-			ok = timestamp2tm(timestamp, &tz, &tm, &fsec, NULL, writer->zone) == 0 &&
-				tm2timestamp(&tm, fsec, NULL, &timestamp) == 0;
-		else
-		{
-			ok = timestamp2tm(timestamp, NULL, &tm, &fsec, NULL, NULL) == 0;
-			if (ok)
-			{
-				tz = DetermineTimeZoneOffset(&tm, writer->zone);
-				ok = tm2timestamp(&tm, fsec, &tz, &timestamp) == 0;
-			}
-		}
-		if (!ok)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-					 errmsg("timestamp out of range")));
-	}
+	if (is_local != wants_local && !TIMESTAMP_NOT_FINITE(timestamp) &&
+		!(wants_local ? value_zone_local(&writer->zone, &timestamp) : value_zone_instant(&writer->zone, &timestamp)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range")));
 	avro_put_timestamp(out, writer->node, timestamp);
 }
 
@@ -607,16 +539,11 @@ write_array(AvroWriter *writer, Datum value, StringInfo out)
 static void
 write_record(AvroWriter *writer, Datum value, StringInfo out)
 {
-	HeapTupleHeader row = DatumGetHeapTupleHeader(value);
-	HeapTupleData tuple = {0};
 	int			natts = writer->desc->natts;
 	Datum	   *values = palloc(sizeof(Datum) * Max(natts, 1));
 	bool	   *isnull = palloc(sizeof(bool) * Max(natts, 1));
 
-	tuple.t_len = HeapTupleHeaderGetDatumLength(row);
-	ItemPointerSetInvalid(&tuple.t_self);
-	tuple.t_data = row;
-	heap_deform_tuple(&tuple, writer->desc, values, isnull);
+	composite_deform(value, writer->desc, values, isnull);
 	for (int i = 0; i < writer->n; i++)
 	{
 		if (writer->children[i] == NULL)
@@ -637,9 +564,6 @@ json_to_jsonb(Datum json)
 static void
 write_value(AvroWriter *writer, Datum value, bool isnull, StringInfo out)
 {
-	const char *text;
-	Size		len;
-
 	if (isnull)
 	{
 		avro_put_null(out, writer->node);
@@ -661,9 +585,7 @@ write_value(AvroWriter *writer, Datum value, bool isnull, StringInfo out)
 			appendStringInfoChar(out, DatumGetBool(value) ? 1 : 0);
 			break;
 		case WRITE_STRING:
-			text = text_of(writer, value, &len);
-
-			avro_put_bytes(out, writer->node, text, len);
+			write_string(writer, value, out);
 			break;
 		case WRITE_ENUM:
 			write_enum(writer, value, out);

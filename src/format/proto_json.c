@@ -10,6 +10,7 @@
 
 #include "common/int.h"
 #include "common/shortest_dec.h"
+#include "format/binary_values.h"
 #include "format/proto_json.h"
 #include "format/value_output.h"
 #include "miscadmin.h"
@@ -19,7 +20,6 @@
 #include "utils/timestamp.h"
 
 #define NANOS_PER_SEC INT64CONST(1000000000)
-#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
 typedef enum TextKind
 {
@@ -31,6 +31,8 @@ typedef enum TextKind
 
 static TextKind append_message(StringInfo out, const ProtoMessage *message, const ProtoValue *value,
 							   const ProtoJsonOptions *options, int depth);
+static void append_message_json(StringInfo out, const ProtoMessage *message, const ProtoValue *value,
+								const ProtoJsonOptions *options, int depth);
 static TextKind append_value(StringInfo out, const ProtoField *field, const ProtoValue *value,
 							 const ProtoJsonOptions *options, int depth);
 
@@ -175,14 +177,14 @@ append_key(StringInfo out, const char *name)
 	appendStringInfoString(out, ": ");
 }
 
-static TextKind
+/* The members of an object that has begun */
+static void
 append_fields(StringInfo out, const ProtoMessage *message, const ProtoValue *value,
 			  const ProtoJsonOptions *options, int depth)
 {
 	ProtoScan  *scan = proto_scan_create(message, NULL);
 
 	proto_scan_run(scan, value->p, value->len, depth);
-	appendStringInfoChar(out, '{');
 	for (int i = 0; i < message->n; i++)
 	{
 		const ProtoField *field = &message->fields[i];
@@ -191,7 +193,7 @@ append_fields(StringInfo out, const ProtoMessage *message, const ProtoValue *val
 
 		if (field->repeated)
 		{
-			if (!slot->set && !options->defaults)
+			if (!slot->set && (!options->defaults || field->extension))
 				continue;
 			append_key(out, field->name);
 			proto_json_append_all(out, field, slot, options, depth);
@@ -201,16 +203,99 @@ append_fields(StringInfo out, const ProtoMessage *message, const ProtoValue *val
 		if (!slot->set)
 		{
 			/* a message that is left out may have itself in it: never made up */
-			if (field->message || field->oneof >= 0 || (field->presence && !options->defaults))
+			if (field->message || field->oneof >= 0 || field->extension || (field->presence && !options->defaults))
 				continue;
 			proto_default(field, &inner);
 		}
 		append_key(out, field->name);
 		proto_json_append(out, field, &inner, options, depth);
 	}
+	proto_scan_free(scan);
+}
+
+/* google.protobuf.FieldMask: its paths behind each other, their names as JSON has them */
+static void
+append_field_mask(StringInfo out, const ProtoMessage *message, const ProtoValue *value,
+				  const ProtoJsonOptions *options, int depth)
+{
+	ProtoScan  *scan = proto_scan_create(message, NULL);
+	const ProtoField *field = &message->fields[0];
+	ProtoItems	items;
+	ProtoValue	item;
+	bool		first = true;
+
+	proto_scan_run(scan, value->p, value->len, depth);
+	proto_items_begin(&items, field, proto_slot(scan, field));
+	while (proto_items_next(&items, &item))
+	{
+		Size		len;
+		const char *path = proto_text(&item, options->strip_nul, &len);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!first)
+			appendStringInfoChar(out, ',');
+		first = false;
+		for (Size i = 0; i < len; i++)
+		{
+			if (path[i] == '_' && i + 1 < len && path[i + 1] >= 'a' && path[i + 1] <= 'z')
+				appendStringInfoChar(out, path[++i] - 'a' + 'A');
+			else
+				appendStringInfoChar(out, path[i]);
+		}
+	}
+	proto_scan_free(scan);
+}
+
+static const ProtoMessage *
+type_of_any(const ProtoSchema *schema, const char *url)
+{
+	const ProtoMessage *message = proto_any_type(schema, url);
+
+	if (message == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
+				 errmsg("the descriptor does not have the type \"%s\" of a message in a google.protobuf.Any", url),
+				 errhint("Add the type's file to the descriptor, or take the Any into a composite type of type_url text and value bytea.")));
+	return message;
+}
+
+/* A google.protobuf.Any: the message in it, with the name of its type */
+static void
+append_any(StringInfo out, const ProtoMessage *message, const ProtoValue *value,
+		   const ProtoJsonOptions *options, int depth)
+{
+	ProtoScan  *scan = proto_scan_create(message, NULL);
+	const ProtoSlot *url;
+	ProtoValue	inner;
+	const ProtoMessage *type;
+	Size		len;
+	char	   *text;
+
+	proto_scan_run(scan, value->p, value->len, depth);
+	url = proto_slot(scan, &message->fields[0]);
+	inner = proto_slot(scan, &message->fields[1])->value;
+	if (!proto_slot(scan, &message->fields[1])->set)
+		proto_default(&message->fields[1], &inner);
+	appendStringInfoChar(out, '{');
+	if (url->set || inner.len > 0)
+	{
+		const char *given = url->set ? proto_text(&url->value, options->strip_nul, &len) : "";
+
+		text = pnstrdup(given, url->set ? len : 0);
+		type = type_of_any(message->schema, text);
+		append_key(out, "@type");
+		escape_json(out, text);
+		pfree(text);
+		if (proto_has_own_json(type))
+		{
+			append_key(out, "value");
+			append_message_json(out, type, &inner, options, depth + 1);
+		}
+		else
+			append_fields(out, type, &inner, options, depth + 1);
+	}
 	appendStringInfoChar(out, '}');
 	proto_scan_free(scan);
-	return TEXT_JSON;
 }
 
 static TextKind
@@ -251,10 +336,19 @@ append_message(StringInfo out, const ProtoMessage *message, const ProtoValue *va
 				proto_scan_free(scan);
 				return TEXT_JSON;
 			}
+		case KNOWN_ANY:
+			append_any(out, message, value, options, depth);
+			return TEXT_JSON;
+		case KNOWN_FIELD_MASK:
+			append_field_mask(out, message, value, options, depth);
+			return TEXT_STRING;
 		case KNOWN_NONE:
 			break;
 	}
-	return append_fields(out, message, value, options, depth);
+	appendStringInfoChar(out, '{');
+	append_fields(out, message, value, options, depth);
+	appendStringInfoChar(out, '}');
+	return TEXT_JSON;
 }
 
 static TextKind
@@ -291,8 +385,8 @@ append_value(StringInfo out, const ProtoField *field, const ProtoValue *value,
 				appendStringInfo(out, "%d", (int32) value->bits);
 				return TEXT_NUMBER;
 			}
-			appendStringInfoString(out, text);
-			return TEXT_STRING;
+			appendStringInfoString(out, field->enumeration->is_null ? "null" : text);
+			return field->enumeration->is_null ? TEXT_WORD : TEXT_STRING;
 		default:
 			if (proto_is_unsigned(field))
 				appendStringInfo(out, "%llu", (unsigned long long) value->bits);
@@ -312,6 +406,16 @@ quote(StringInfo out, int start)
 	out->data[start] = '\0';
 	escape_json(out, text);
 	pfree(text);
+}
+
+static void
+append_message_json(StringInfo out, const ProtoMessage *message, const ProtoValue *value,
+					const ProtoJsonOptions *options, int depth)
+{
+	int			start = out->len;
+
+	if (append_message(out, message, value, options, depth) == TEXT_STRING)
+		quote(out, start);
 }
 
 void
@@ -400,36 +504,105 @@ append_hstore_text(StringInfo out, const char *text, int len)
 	appendStringInfoChar(out, '"');
 }
 
+/* An entry of a map as text: "key"=>"value" */
+typedef struct HstoreEntry
+{
+	Size		offset;			/* in the text of all of them .. */
+	const char *text;			/* .. which has moved until it is whole */
+	int			key_len;
+	int			len;
+	bool		superseded;		/* the key comes again */
+} HstoreEntry;
+
+/* By key, the later one first */
+static int
+compare_entries(const void *a, const void *b)
+{
+	const HstoreEntry *left = *(HstoreEntry *const *) a;
+	const HstoreEntry *right = *(HstoreEntry *const *) b;
+	int			result = memcmp(left->text, right->text, Min(left->key_len, right->key_len));
+
+	if (result == 0)
+		result = left->key_len - right->key_len;
+	return result ? result : left->offset < right->offset ? 1 : -1;
+}
+
+/* Of entries with the same key the last one counts; hstore's input does not say which it takes. */
+static void
+mark_superseded(HstoreEntry *entries, int n)
+{
+	HstoreEntry **sorted = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(HstoreEntry *) * Max(n, 1));
+
+	for (int i = 0; i < n; i++)
+		sorted[i] = &entries[i];
+	qsort(sorted, n, sizeof(HstoreEntry *), compare_entries);
+	for (int i = 1; i < n; i++)
+		sorted[i]->superseded = sorted[i]->key_len == sorted[i - 1]->key_len &&
+			memcmp(sorted[i]->text, sorted[i - 1]->text, sorted[i]->key_len) == 0;
+	pfree(sorted);
+}
+
+static HstoreEntry *
+hstore_entries(StringInfo text, const ProtoField *field, const ProtoSlot *slot,
+			   const ProtoJsonOptions *options, int depth)
+{
+	HstoreEntry *entries = MemoryContextAllocHuge(CurrentMemoryContext, sizeof(HstoreEntry) * Max(slot->n, 1));
+	ProtoScan  *entry = proto_scan_create(field->message, NULL);
+	ProtoItems	items;
+	ProtoValue	item;
+	StringInfoData part;
+	int			n = 0;
+
+	initStringInfo(&part);
+	proto_items_begin(&items, field, slot);
+	while (proto_items_next(&items, &item))
+	{
+		ProtoValue	parts[2];
+
+		CHECK_FOR_INTERRUPTS();
+		read_entry(entry, &item, depth + 1, &parts[0], &parts[1]);
+		entries[n].offset = text->len;
+		entries[n].superseded = false;
+		for (int i = 0; i < 2; i++)
+		{
+			resetStringInfo(&part);
+			(void) append_value(&part, &field->message->fields[i], &parts[i], options, depth + 1);
+			append_hstore_text(text, part.data, part.len);
+			if (i == 0)
+			{
+				entries[n].key_len = (int) (text->len - entries[n].offset);
+				appendStringInfoString(text, "=>");
+			}
+		}
+		entries[n].len = (int) (text->len - entries[n].offset);
+		n++;
+		proto_scan_release(entry);
+	}
+	pfree(part.data);
+	proto_scan_free(entry);
+	return entries;
+}
+
 void
 proto_hstore_append(StringInfo out, const ProtoField *field, const ProtoSlot *slot,
 					const ProtoJsonOptions *options, int depth)
 {
-	ProtoScan  *entry = proto_scan_create(field->message, NULL);
-	ProtoItems	items;
-	ProtoValue	item;
 	StringInfoData text;
+	HstoreEntry *entries;
 
 	initStringInfo(&text);
-	proto_items_begin(&items, field, slot);
-	while (proto_items_next(&items, &item))
+	entries = hstore_entries(&text, field, slot, options, depth);
+	for (int i = 0; i < slot->n; i++)
+		entries[i].text = text.data + entries[i].offset;
+	mark_superseded(entries, slot->n);
+	for (int i = 0; i < slot->n; i++)
 	{
-		ProtoValue	key;
-		ProtoValue	value;
-
-		CHECK_FOR_INTERRUPTS();
-		read_entry(entry, &item, depth + 1, &key, &value);
+		if (entries[i].superseded)
+			continue;
 		if (out->len > 0)
 			appendStringInfoString(out, ", ");
-		for (int i = 0; i < 2; i++)
-		{
-			resetStringInfo(&text);
-			(void) append_value(&text, &field->message->fields[i], i == 0 ? &key : &value, options, depth + 1);
-			if (i == 1)
-				appendStringInfoString(out, "=>");
-			append_hstore_text(out, text.data, text.len);
-		}
-		proto_scan_release(entry);
+		appendBinaryStringInfo(out, entries[i].text, entries[i].len);
 	}
+	pfree(entries);
 	pfree(text.data);
-	proto_scan_free(entry);
 }

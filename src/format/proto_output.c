@@ -7,16 +7,16 @@
  */
 #include "postgres.h"
 
+#include "format/binary_values.h"
 #include "format/proto_input.h"
 #include "format/proto_output.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/datetime.h"
 
-#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
 
-static void
-put_varint(StringInfo out, uint64 value)
+void
+proto_put_varint(StringInfo out, uint64 value)
 {
 	char		bytes[10];
 	int			n = 0;
@@ -33,7 +33,7 @@ put_varint(StringInfo out, uint64 value)
 static void
 put_tag(StringInfo out, uint32 number, ProtoWire wire)
 {
-	put_varint(out, (uint64) number << 3 | wire);
+	proto_put_varint(out, (uint64) number << 3 | wire);
 }
 
 static void
@@ -63,7 +63,7 @@ put_bits(StringInfo out, const ProtoField *field, uint64 bits, ProtoPut put)
 			put_fixed(out, bits, 4);
 			break;
 		default:
-			put_varint(out, bits);
+			proto_put_varint(out, bits);
 			break;
 	}
 }
@@ -187,7 +187,7 @@ proto_put_bytes(StringInfo out, const ProtoField *field, const char *bytes, Size
 	if (put == PUT_FIELD && !field->presence && len == 0)
 		return;
 	put_tag(out, field->number, WIRE_BYTES);
-	put_varint(out, len);
+	proto_put_varint(out, len);
 	appendBinaryStringInfo(out, bytes, (int) len);
 }
 
@@ -306,11 +306,11 @@ put_part(StringInfo out, uint32 number, int64 value)
 	if (value == 0)
 		return;
 	put_tag(out, number, WIRE_VARINT);
-	put_varint(out, (uint64) value);
+	proto_put_varint(out, (uint64) value);
 }
 
 void
-proto_put_timestamp(StringInfo out, const ProtoField *field, Timestamp timestamp)
+proto_put_timestamp(StringInfo out, const ProtoField *field, Timestamp timestamp, int nanos)
 {
 	int64		seconds = timestamp / USECS_PER_SEC;
 	int64		micros = timestamp % USECS_PER_SEC;
@@ -327,7 +327,17 @@ proto_put_timestamp(StringInfo out, const ProtoField *field, Timestamp timestamp
 	}
 	begin = proto_put_begin(out, field);
 	put_part(out, 1, seconds + (int64) POSTGRES_EPOCH_DAYS * SECS_PER_DAY);
-	put_part(out, 2, micros * 1000);
+	put_part(out, 2, micros * 1000 + nanos);
+	proto_put_end(out, field, begin);
+}
+
+void
+proto_put_duration(StringInfo out, const ProtoField *field, int64 seconds, int32 nanos)
+{
+	int			begin = proto_put_begin(out, field);
+
+	put_part(out, 1, seconds);
+	put_part(out, 2, nanos);
 	proto_put_end(out, field, begin);
 }
 
@@ -335,7 +345,7 @@ void
 proto_put_interval(StringInfo out, const ProtoField *field, const Interval *interval)
 {
 	int64		seconds;
-	int			begin;
+	int64		micros = interval->time % USECS_PER_SEC;
 
 	/* an infinite one, which later versions have, has them as well */
 	if (interval->month != 0)
@@ -344,21 +354,18 @@ proto_put_interval(StringInfo out, const ProtoField *field, const Interval *inte
 				 errmsg("an interval with months cannot be written as a protobuf Duration"),
 				 errdetail("A month has no fixed number of seconds.")));
 	seconds = (int64) interval->day * SECS_PER_DAY + interval->time / USECS_PER_SEC;
-	begin = proto_put_begin(out, field);
-	if ((seconds > 0 && interval->time % USECS_PER_SEC < 0) || (seconds < 0 && interval->time % USECS_PER_SEC > 0))
+	/* both have one sign in a Duration */
+	if (seconds > 0 && micros < 0)
 	{
-		/* both have one sign in a Duration */
-		int			step = seconds > 0 ? -1 : 1;
-
-		put_part(out, 1, seconds + step);
-		put_part(out, 2, (interval->time % USECS_PER_SEC - step * USECS_PER_SEC) * 1000);
+		seconds--;
+		micros += USECS_PER_SEC;
 	}
-	else
+	else if (seconds < 0 && micros > 0)
 	{
-		put_part(out, 1, seconds);
-		put_part(out, 2, interval->time % USECS_PER_SEC * 1000);
+		seconds++;
+		micros -= USECS_PER_SEC;
 	}
-	proto_put_end(out, field, begin);
+	proto_put_duration(out, field, seconds, (int32) (micros * 1000));
 }
 
 void

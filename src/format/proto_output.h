@@ -25,6 +25,8 @@ typedef enum ProtoPut
 	PUT_PACKED					/* alone */
 } ProtoPut;
 
+extern void proto_put_varint(StringInfo out, uint64 value);
+
 /*
  * Numbers as their field's type has them.  ERROR 22003 for those that it cannot have; 22P02
  * for a number that a closed enum does not have.
@@ -39,8 +41,12 @@ extern void proto_put_bytes(StringInfo out, const ProtoField *field, const char 
 /* A symbol in the database encoding, or the digits of a number.  ERROR 22P02 if there is none */
 extern void proto_put_symbol(StringInfo out, const ProtoField *field, const char *symbol, Size len, ProtoPut put);
 
-/* The well-known types.  The timestamp is one in UTC.  ERROR class 22 for what has no form */
-extern void proto_put_timestamp(StringInfo out, const ProtoField *field, Timestamp timestamp);
+/*
+ * The well-known types.  The timestamp is one in UTC, and 0 to 999 nanoseconds more.  Seconds
+ * and nanoseconds of a duration have one sign.  ERROR class 22 for what has no form
+ */
+extern void proto_put_timestamp(StringInfo out, const ProtoField *field, Timestamp timestamp, int nanos);
+extern void proto_put_duration(StringInfo out, const ProtoField *field, int64 seconds, int32 nanos);
 extern void proto_put_interval(StringInfo out, const ProtoField *field, const Interval *interval);
 extern void proto_put_date(StringInfo out, const ProtoField *field, DateADT date);
 extern void proto_put_time(StringInfo out, const ProtoField *field, TimeADT time);

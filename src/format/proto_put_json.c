@@ -14,7 +14,9 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-static void put_fields(StringInfo out, const ProtoMessage *message, JsonbContainer *object, const ProtoWriteOptions *options);
+static void put_message(StringInfo out, const ProtoField *field, const JsonbValue *value, const ProtoWriteOptions *options);
+static void put_fields(StringInfo out, const ProtoMessage *message, JsonbContainer *object, int nothers,
+					   const ProtoWriteOptions *options);
 
 static void
 no_place(const ProtoField *field)
@@ -55,14 +57,34 @@ put_number_text(StringInfo out, const ProtoField *field, const char *text, Proto
 																		  ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1))), put);
 }
 
+/* base64 of either alphabet, with its padding or without */
+static void
+put_base64(StringInfo out, const ProtoField *field, const char *text, Size len, ProtoPut put)
+{
+	char	   *standard = palloc(len + 4);
+	int			room = pg_b64_dec_len((int) len + 3) + 1;
+	char	   *bytes = palloc(room);
+	int			n;
+
+	while (len > 0 && text[len - 1] == '=')
+		len--;
+	for (Size i = 0; i < len; i++)
+		standard[i] = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
+	while (len % 4 != 0)
+		standard[len++] = '=';
+	n = pg_b64_decode(standard, (int) len, (void *) bytes, room);
+	if (n < 0)
+		no_place(field);
+	proto_put_bytes(out, field, bytes, n, put);
+	pfree(standard);
+	pfree(bytes);
+}
+
 /* A scalar's text: of a map's key, or of a JSON string */
 static void
 put_text(StringInfo out, const ProtoField *field, const char *text, Size len, ProtoPut put)
 {
 	const char *utf8;
-	char	   *bytes;
-	int			n;
-	int			room;
 
 	switch (field->type)
 	{
@@ -71,12 +93,7 @@ put_text(StringInfo out, const ProtoField *field, const char *text, Size len, Pr
 			proto_put_bytes(out, field, utf8, len, put);
 			break;
 		case PROTO_BYTES:
-			room = pg_b64_dec_len((int) len) + 1;
-			bytes = palloc(room);
-			n = pg_b64_decode(text, (int) len, (void *) bytes, room);
-			if (n < 0)
-				no_place(field);
-			proto_put_bytes(out, field, bytes, n, put);
+			put_base64(out, field, text, len, put);
 			break;
 		case PROTO_ENUM:
 			proto_put_symbol(out, field, text, len, put);
@@ -90,32 +107,101 @@ put_text(StringInfo out, const ProtoField *field, const char *text, Size len, Pr
 	}
 }
 
-/* A time as text; without a zone it is UTC. */
-static void
-put_known_text(StringInfo out, const ProtoField *field, const JsonbValue *value)
+/*
+ * Digits of nanoseconds behind those of microseconds, which PostgreSQL's types have no place
+ * for: taken out of the text.
+ */
+static int
+take_nanos(char *text)
 {
-	ProtoWellKnown known = field->message->known;
+	char	   *point = strchr(text, '.');
+	int			digits = point ? (int) strspn(point + 1, "0123456789") : 0;
+	int			nanos = 0;
+
+	if (digits <= 6 || digits > 9)
+		return 0;
+	for (int i = 6; i < 9; i++)
+		nanos = nanos * 10 + (i < digits ? point[1 + i] - '0' : 0);
+	memmove(point + 7, point + 1 + digits, strlen(point + 1 + digits) + 1);
+	return nanos;
+}
+
+/* -1.5s, with all its digits; false: it is written in another way */
+static bool
+read_seconds(const char *text, int64 *seconds, int32 *nanos)
+{
+	bool		negative = *text == '-';
+	const char *digits = text + negative;
+	Size		n = strspn(digits, "0123456789");
+	const char *rest = digits + n;
+	int64		fraction = 0;
+
+	/* no more than 18 digits, which cannot overflow */
+	if (n == 0 || n > 18)
+		return false;
+	*seconds = strtoll(digits, NULL, 10);
+	if (*rest == '.')
+	{
+		n = strspn(++rest, "0123456789");
+		if (n == 0 || n > 9)
+			return false;
+		for (int i = 0; i < 9; i++)
+			fraction = fraction * 10 + (i < n ? rest[i] - '0' : 0);
+		rest += n;
+	}
+	if (strcmp(rest, "s") != 0)
+		return false;
+	*seconds = negative ? -*seconds : *seconds;
+	*nanos = (int32) (negative ? -fraction : fraction);
+	return true;
+}
+
+/* A time by its type's input function; without a zone it is UTC. */
+static Datum
+known_input(ProtoWellKnown known, char *text)
+{
 	PGFunction	input = known == KNOWN_TIMESTAMP ? timestamptz_in : known == KNOWN_DURATION ? interval_in :
 		known == KNOWN_DATE ? date_in : time_in;
 	DecodeSettings settings;
 	volatile Datum datum = (Datum) 0;
 
-	if (value->type != jbvString)
-		no_place(field);
 	decode_settings_enter(&settings, "UTC");
 	PG_TRY();
 	{
-		datum = DirectFunctionCall3(input, CStringGetDatum(string_of(value)), ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
+		datum = DirectFunctionCall3(input, CStringGetDatum(text), ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1));
 	}
 	PG_FINALLY();
 	{
 		decode_settings_leave(&settings);
 	}
 	PG_END_TRY();
+	return datum;
+}
+
+static void
+put_known_text(StringInfo out, const ProtoField *field, const JsonbValue *value)
+{
+	ProtoWellKnown known = field->message->known;
+	Datum		datum;
+	char	   *text;
+	int64		seconds;
+	int32		nanos = 0;
+
+	if (value->type != jbvString)
+		no_place(field);
+	text = string_of(value);
+	if (known == KNOWN_DURATION && read_seconds(text, &seconds, &nanos))
+	{
+		proto_put_duration(out, field, seconds, nanos);
+		return;
+	}
+	if (known == KNOWN_TIMESTAMP)
+		nanos = take_nanos(text);
+	datum = known_input(known, text);
 	switch (known)
 	{
 		case KNOWN_TIMESTAMP:
-			proto_put_timestamp(out, field, DatumGetTimestampTz(datum));
+			proto_put_timestamp(out, field, DatumGetTimestampTz(datum), nanos);
 			break;
 		case KNOWN_DURATION:
 			proto_put_interval(out, field, DatumGetIntervalP(datum));
@@ -126,6 +212,104 @@ put_known_text(StringInfo out, const ProtoField *field, const JsonbValue *value)
 		default:
 			proto_put_time(out, field, DatumGetTimeADT(datum));
 			break;
+	}
+}
+
+/* google.protobuf.FieldMask: paths behind each other, fooBar for foo_bar */
+static void
+put_field_mask(StringInfo out, const ProtoField *field, const JsonbValue *value)
+{
+	const ProtoField *paths = &field->message->fields[0];
+	StringInfoData path;
+	const char *p;
+	const char *end;
+
+	if (value->type != jbvString)
+		no_place(field);
+	p = value->val.string.val;
+	end = p + value->val.string.len;
+	initStringInfo(&path);
+	while (p < end)
+	{
+		Size		len;
+		const char *utf8;
+
+		CHECK_FOR_INTERRUPTS();
+		resetStringInfo(&path);
+		for (; p < end && *p != ','; p++)
+		{
+			if (*p >= 'A' && *p <= 'Z')
+				appendStringInfo(&path, "_%c", *p - 'A' + 'a');
+			else
+				appendStringInfoChar(&path, *p);
+		}
+		p++;
+		len = path.len;
+		utf8 = text_to_utf8(path.data, &len);
+		proto_put_bytes(out, paths, utf8, len, PUT_ITEM);
+	}
+	pfree(path.data);
+}
+
+static bool
+find_member(JsonbContainer *object, const char *name, JsonbValue *value)
+{
+	return getKeyJsonValueFromContainer(object, name, (int) strlen(name), value) != NULL;
+}
+
+/* google.protobuf.Any: {"@type": name of the type, its members}, or its "value" where it is no object */
+static void
+put_any(StringInfo out, const ProtoField *field, const JsonbValue *value, const ProtoWriteOptions *options)
+{
+	const ProtoMessage *message = field->message;
+	ProtoField	inner = message->fields[1];
+	JsonbContainer *object;
+	JsonbValue	url;
+	JsonbValue	content;
+	const char *utf8;
+	Size		len;
+	int			begin;
+
+	if (!is_object(value))
+		no_place(field);
+	object = value->val.binary.data;
+	if (JsonContainerSize(object) == 0)
+		return;
+	if (!find_member(object, "@type", &url) || url.type != jbvString)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the JSON object for protobuf field \"%s\" of type google.protobuf.Any has no member \"@type\"", field->name)));
+
+	/* the bytes of a message are written as the message is */
+	inner.type = PROTO_MESSAGE;
+	inner.message = proto_any_type(message->schema, string_of(&url));
+	if (inner.message == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the descriptor does not have the type \"%s\" for a google.protobuf.Any", string_of(&url)),
+				 errhint("Add the type's file to the descriptor.")));
+	len = url.val.string.len;
+	utf8 = text_to_utf8(url.val.string.val, &len);
+	proto_put_bytes(out, &message->fields[0], utf8, len, PUT_FIELD);
+	begin = out->len;
+	if (proto_has_own_json(inner.message))
+	{
+		if (JsonContainerSize(object) != 2 || !find_member(object, "value", &content))
+			no_place(field);
+		put_message(out, &inner, &content, options);
+	}
+	else
+	{
+		int			content_begin = proto_put_begin(out, &inner);
+
+		put_fields(out, inner.message, object, 1, options);
+		proto_put_end(out, &inner, content_begin);
+	}
+	/* no bytes are the default of the field */
+	if (out->len == begin + 2)
+	{
+		out->len = begin;
+		out->data[begin] = '\0';
 	}
 }
 
@@ -164,6 +348,12 @@ put_message(StringInfo out, const ProtoField *field, const JsonbValue *value, co
 	begin = proto_put_begin(out, field);
 	switch (message->known)
 	{
+		case KNOWN_ANY:
+			put_any(out, field, value, options);
+			break;
+		case KNOWN_FIELD_MASK:
+			put_field_mask(out, field, value);
+			break;
 		case KNOWN_WRAPPER:
 			if (value->type == jbvNumeric && message->fields[0].type == PROTO_STRING)
 			{
@@ -185,17 +375,24 @@ put_message(StringInfo out, const ProtoField *field, const JsonbValue *value, co
 		default:
 			if (!is_object(value))
 				no_place(field);
-			put_fields(out, message, value->val.binary.data, options);
+			put_fields(out, message, value->val.binary.data, 0, options);
 			break;
 	}
 	proto_put_end(out, field, begin);
+}
+
+/* Is null a value of the field instead of none? */
+static bool
+takes_null(const ProtoField *field)
+{
+	return (field->message && field->message->known == KNOWN_VALUE) || (field->enumeration && field->enumeration->is_null);
 }
 
 void
 proto_put_jsonb_one(StringInfo out, const ProtoField *field, const JsonbValue *value,
 					const ProtoWriteOptions *options, ProtoPut put)
 {
-	if (value->type == jbvNull && !(field->message && field->message->known == KNOWN_VALUE))
+	if (value->type == jbvNull && !(field->message && takes_null(field)))
 	{
 		proto_put_null(out, field, options, put);
 		return;
@@ -275,9 +472,7 @@ put_list(StringInfo out, const ProtoField *field, JsonbContainer *array, const P
 void
 proto_put_jsonb(StringInfo out, const ProtoField *field, const JsonbValue *value, const ProtoWriteOptions *options)
 {
-	bool		null_is_value = field->message && field->message->known == KNOWN_VALUE && !field->repeated;
-
-	if (value->type == jbvNull && !null_is_value)
+	if (value->type == jbvNull && (field->repeated || !takes_null(field)))
 		return;
 	if (!field->repeated)
 		proto_put_jsonb_one(out, field, value, options, PUT_FIELD);
@@ -291,7 +486,7 @@ proto_put_jsonb(StringInfo out, const ProtoField *field, const JsonbValue *value
 
 /* A name that is no field's */
 static void
-unknown_member(const ProtoMessage *message, JsonbContainer *object)
+unknown_member(const ProtoMessage *message, JsonbContainer *object, int nothers)
 {
 	JsonbIterator *it = JsonbIteratorInit(object);
 	JsonbIteratorToken token;
@@ -299,7 +494,8 @@ unknown_member(const ProtoMessage *message, JsonbContainer *object)
 
 	while ((token = JsonbIteratorNext(&it, &value, true)) != WJB_DONE)
 	{
-		if (token == WJB_KEY && proto_field_by_name(message, string_of(&value), true) == NULL)
+		if (token == WJB_KEY && (nothers == 0 || strcmp(string_of(&value), "@type") != 0) &&
+			proto_field_by_name(message, string_of(&value), true) == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("protobuf message \"%s\" has no field \"%s\" for a member of the JSON object", message->name,
@@ -310,22 +506,23 @@ unknown_member(const ProtoMessage *message, JsonbContainer *object)
 			 errmsg("the JSON object has a field of protobuf message \"%s\" by both of its names", message->name)));
 }
 
+/* 'nothers' members are no fields: "@type" of an Any */
 static void
-put_fields(StringInfo out, const ProtoMessage *message, JsonbContainer *object, const ProtoWriteOptions *options)
+put_fields(StringInfo out, const ProtoMessage *message, JsonbContainer *object, int nothers,
+		   const ProtoWriteOptions *options)
 {
-	int			nfound = 0;
+	int			nfound = nothers;
 	bool	   *member = palloc0(sizeof(bool) * Max(message->noneofs, 1));
 
 	for (int i = 0; i < message->n; i++)
 	{
 		const ProtoField *field = &message->fields[i];
 		JsonbValue	value;
-		bool		found = getKeyJsonValueFromContainer(object, field->name, (int) strlen(field->name), &value) != NULL ||
-			(field->json_name != field->name &&
-			 getKeyJsonValueFromContainer(object, field->json_name, (int) strlen(field->json_name), &value) != NULL);
+		bool		found = find_member(object, field->name, &value) ||
+			(field->json_name != field->name && find_member(object, field->json_name, &value));
 
 		nfound += found;
-		if (found && value.type != jbvNull && field->oneof >= 0)
+		if (found && (value.type != jbvNull || takes_null(field)) && field->oneof >= 0)
 		{
 			if (member[field->oneof])
 				proto_two_members(message, field);
@@ -337,6 +534,6 @@ put_fields(StringInfo out, const ProtoMessage *message, JsonbContainer *object, 
 			proto_put_jsonb(out, field, &value, options);
 	}
 	if (nfound != JsonContainerSize(object))
-		unknown_member(message, object);
+		unknown_member(message, object, nothers);
 	pfree(member);
 }

@@ -1,358 +1,24 @@
 /*
  * proto_read.c
- *	  Protobuf messages -> Datums, by readers that are compiled from a message type and the
- *	  types of columns.
- *
- * The common pairs of types go straight into Datums; every other one goes through the
- * value's text and the type's input function, so that the answer is PostgreSQL's.
+ *	  Protobuf messages -> Datums, by the readers that proto_reader.c makes.
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "catalog/pg_type.h"
 #include "common/int.h"
 #include "format/lenient.h"
-#include "format/proto_read.h"
+#include "format/proto_reader.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/date.h"
 #include "utils/datetime.h"
-#include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/numeric.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
-#include "utils/typcache.h"
 #include "utils/uuid.h"
-#if PG_VERSION_NUM >= 160000
-#include "varatt.h"
-#endif
 
-#define POSTGRES_EPOCH_DAYS (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)
-
-typedef enum ReaderKind
-{
-	READ_INTEGER,				/* integers, enums -> int2, int4, int8 */
-	READ_NUMERIC,				/* integers -> numeric */
-	READ_FLOATING,				/* float, double -> float4, float8 */
-	READ_BOOLEAN,
-	READ_STRING,				/* string -> any type's input */
-	READ_ENUM,					/* an enum's name -> any type's input */
-	READ_BYTEA,
-	READ_UUID,					/* 16 bytes -> uuid */
-	READ_TIMESTAMP,				/* Timestamp -> timestamp or timestamptz */
-	READ_INTERVAL,				/* Duration */
-	READ_DATE,
-	READ_TIME,
-	READ_WRAPPER,				/* the value in it */
-	READ_COMPOSITE,
-	READ_ARRAY,					/* repeated -> arrays */
-	READ_HSTORE,				/* map -> hstore */
-	READ_TEXT					/* anything as text or JSON -> the type's
-								 * input */
-} ReaderKind;
-
-typedef struct ProtoReader ProtoReader;
-
-typedef struct ProgramColumn
-{
-	ProtoReader *reader;
-	const ProtoField *field;
-	int			index;			/* of the column, or of the composite's
-								 * attribute */
-	const char *name;
-} ProgramColumn;
-
-struct ProtoProgram
-{
-	ProtoScan  *scan;
-	const ProtoReadOptions *options;
-	int			ncolumns;
-	ProgramColumn *columns;
-};
-
-struct ProtoReader
-{
-	ReaderKind	kind;
-	const ProtoField *field;
-	const ProtoReadOptions *options;
-	ProtoJsonOptions json;
-	Oid			type;			/* a domain's base type */
-	int32		typmod;
-	Oid			domain;			/* InvalidOid: none */
-	bool		checks_itself;	/* values, but not their absence */
-	void	   *domain_cache;
-	MemoryContext context;
-	ValueInput *input;			/* of the kinds that have text */
-	pg_tz	   *zone;			/* of naive times */
-	bool		zone_utc;
-	bool		as_json;		/* READ_TEXT: quoted where JSON quotes */
-	bool		no_empty;		/* an empty text or no bytes are no value of
-								 * the type */
-
-	ProtoReader *inner;			/* READ_ARRAY: of elements; READ_WRAPPER: of
-								 * the value */
-	ProtoProgram *program;		/* READ_WRAPPER, READ_COMPOSITE */
-	TupleDesc	desc;			/* READ_COMPOSITE */
-	Oid			element;		/* READ_ARRAY */
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
-};
-
-static ProtoReader *reader_create(const ProtoField *field, bool one, Oid type, int32 typmod, const FormatColumn *column,
-								  const ProtoReadOptions *options);
 static Datum read_value(ProtoReader *reader, const ProtoValue *value, bool *isnull, int depth);
 static Datum read_slot(ProtoReader *reader, const ProtoSlot *slot, bool *isnull, int depth);
-
-/* === Compiling ============================================================== */
-
-static bool
-is_hstore(Oid type)
-{
-	HeapTuple	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(type));
-	bool		result;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	result = strcmp(NameStr(((Form_pg_type) GETSTRUCT(tuple))->typname), "hstore") == 0;
-	ReleaseSysCache(tuple);
-	return result;
-}
-
-/* Through the type's input function, which checks domains as well */
-static ProtoReader *
-through_input(ProtoReader *reader, ReaderKind kind, const FormatColumn *column, Oid type, int32 typmod)
-{
-	FormatColumn part = *column;
-
-	part.type = type;
-	part.typmod = typmod;
-	reader->kind = kind;
-	reader->input = value_input_create(&part, reader->options->time_zone);
-	reader->checks_itself = true;
-	return reader;
-}
-
-static ProtoReader *
-of_kind(ProtoReader *reader, ReaderKind kind)
-{
-	reader->kind = kind;
-	return reader;
-}
-
-/* A program for some fields of a message, the others passed over */
-static ProtoProgram *
-program_create(const ProtoMessage *message, int n, ProgramColumn *columns, const ProtoReadOptions *options)
-{
-	ProtoProgram *program = palloc0(sizeof(ProtoProgram));
-	bool	   *wanted = palloc0(sizeof(bool) * Max(message->n, 1));
-
-	for (int i = 0; i < n; i++)
-		wanted[columns[i].field->index] = true;
-	program->scan = proto_scan_create(message, wanted);
-	program->options = options;
-	program->ncolumns = n;
-	program->columns = columns;
-	pfree(wanted);
-	return program;
-}
-
-/* Fields to attributes of their names; others stay NULL. */
-static ProtoReader *
-composite_reader(ProtoReader *reader, const FormatColumn *column)
-{
-	const ProtoMessage *message = reader->field->message;
-	ProgramColumn *columns;
-	int			n = 0;
-
-	reader->kind = READ_COMPOSITE;
-	reader->desc = lookup_rowtype_tupdesc_copy(reader->type, reader->typmod);
-	columns = palloc(sizeof(ProgramColumn) * Max(reader->desc->natts, 1));
-	for (int i = 0; i < reader->desc->natts; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(reader->desc, i);
-		const ProtoField *field = att->attisdropped ? NULL : proto_field_by_name(message, NameStr(att->attname), false);
-
-		if (field == NULL)
-			continue;
-		columns[n].reader = reader_create(field, false, att->atttypid, att->atttypmod, column, reader->options);
-		columns[n].field = field;
-		columns[n].index = i;
-		columns[n].name = column->column;
-		n++;
-	}
-	reader->program = program_create(message, n, columns, reader->options);
-	return reader;
-}
-
-static ProtoReader *
-wrapper_reader(ProtoReader *reader, Oid type, int32 typmod, const FormatColumn *column)
-{
-	const ProtoMessage *message = reader->field->message;
-	ProgramColumn *columns = palloc0(sizeof(ProgramColumn));
-
-	columns->field = &message->fields[0];
-	reader->kind = READ_WRAPPER;
-	reader->inner = columns->reader = reader_create(columns->field, true, type, typmod, column, reader->options);
-	reader->program = program_create(message, 1, columns, reader->options);
-	reader->checks_itself = true;
-	return reader;
-}
-
-static ProtoReader *
-array_reader(ProtoReader *reader, Oid element, const FormatColumn *column)
-{
-	reader->kind = READ_ARRAY;
-	reader->element = element;
-	get_typlenbyvalalign(element, &reader->typlen, &reader->typbyval, &reader->typalign);
-	reader->inner = reader_create(reader->field, true, element, reader->typmod, column, reader->options);
-	return reader;
-}
-
-static bool
-is_text_type(Oid type)
-{
-	return type == TEXTOID || type == VARCHAROID || type == BPCHAROID || type == NAMEOID;
-}
-
-/* 'one': of a single value of the field, though it may be repeated */
-static ProtoReader *
-reader_create(const ProtoField *field, bool one, Oid type, int32 typmod, const FormatColumn *column,
-			  const ProtoReadOptions *options)
-{
-	ProtoReader *reader = palloc0(sizeof(ProtoReader));
-	Oid			base;
-	Oid			element;
-	long		offset;
-
-	check_stack_depth();
-	reader->field = field;
-	reader->options = options;
-	reader->json.defaults = options->read_defaults;
-	reader->json.strip_nul = options->strip_nul;
-	reader->context = CurrentMemoryContext;
-	reader->typmod = typmod;
-	reader->type = base = getBaseTypeAndTypmod(type, &reader->typmod);
-	if (base != type)
-		reader->domain = type;
-	reader->as_json = base == JSONBOID || base == JSONOID;
-	reader->no_empty = (field->type == PROTO_STRING || (field->type == PROTO_BYTES && !reader->as_json)) && !is_text_type(base) && base != BYTEAOID;
-
-	if (field->repeated && !one)
-	{
-		element = array_element_type(base);
-		if (OidIsValid(element) && !field->is_map)
-			return array_reader(reader, element, column);
-		if (field->is_map && !reader->as_json && !is_text_type(base) && is_hstore(base))
-			return through_input(reader, READ_HSTORE, column, type, typmod);
-		if (!reader->as_json && !is_text_type(base) && get_typtype(base) != TYPTYPE_BASE)
-			/* where frames choose the type, it is the message that does not fit */
-			ereport(ERROR,
-					(errcode(options->any_type ? ERRCODE_INVALID_BINARY_REPRESENTATION : ERRCODE_FDW_INVALID_DATA_TYPE),
-					 errmsg("column \"%s\" of type %s cannot take its protobuf field \"%s\"", column->column,
-							format_type_be(type), field->name),
-					 errdetail("The field is of type %s.", proto_type_name(field)),
-					 errhint("%s columns take it.", field->is_map ? "jsonb, hstore and text" : "Array, jsonb and text")));
-		return through_input(reader, READ_TEXT, column, type, typmod);
-	}
-
-	switch (field->type)
-	{
-		case PROTO_DOUBLE:
-		case PROTO_FLOAT:
-			if (base == FLOAT4OID || base == FLOAT8OID)
-				return of_kind(reader, READ_FLOATING);
-			break;
-		case PROTO_BOOL:
-			if (base == BOOLOID)
-				return of_kind(reader, READ_BOOLEAN);
-			break;
-		case PROTO_STRING:
-			return through_input(reader, READ_STRING, column, type, typmod);
-		case PROTO_BYTES:
-			if (base == BYTEAOID || base == UUIDOID)
-				return of_kind(reader, base == BYTEAOID ? READ_BYTEA : READ_UUID);
-			break;
-		case PROTO_ENUM:
-			if (base == INT2OID || base == INT4OID || base == INT8OID)
-				return of_kind(reader, READ_INTEGER);
-			if (!reader->as_json)
-				return through_input(reader, READ_ENUM, column, type, typmod);
-			break;
-		case PROTO_GROUP:
-		case PROTO_MESSAGE:
-			/* a composite type takes any message by its fields */
-			if (get_typtype(base) == TYPTYPE_COMPOSITE)
-				return composite_reader(reader, column);
-			switch (field->message->known)
-			{
-				case KNOWN_TIMESTAMP:
-					if (base != TIMESTAMPOID && base != TIMESTAMPTZOID)
-						break;
-					reader->zone = pg_tzset(options->time_zone);
-					reader->zone_utc = pg_get_timezone_offset(reader->zone, &offset) && offset == 0;
-					return of_kind(reader, READ_TIMESTAMP);
-				case KNOWN_DURATION:
-					if (base == INTERVALOID)
-						return of_kind(reader, READ_INTERVAL);
-					break;
-				case KNOWN_DATE:
-					if (base == DATEOID)
-						return of_kind(reader, READ_DATE);
-					break;
-				case KNOWN_TIME:
-					if (base == TIMEOID)
-						return of_kind(reader, READ_TIME);
-					break;
-				case KNOWN_WRAPPER:
-					if (!reader->as_json)
-						return wrapper_reader(reader, type, typmod, column);
-					break;
-				default:
-					break;
-			}
-			break;
-		default:
-			if (base == INT2OID || base == INT4OID || base == INT8OID)
-				return of_kind(reader, READ_INTEGER);
-			if (base == NUMERICOID)
-				return of_kind(reader, READ_NUMERIC);
-			break;
-	}
-	return through_input(reader, READ_TEXT, column, type, typmod);
-}
-
-ProtoProgram *
-proto_program_create(const ProtoMessage *message, int ncolumns, const FormatColumn *columns,
-					 const ProtoReadOptions *options)
-{
-	ProgramColumn *found = palloc0(sizeof(ProgramColumn) * Max(ncolumns, 1));
-	int			n = 0;
-
-	for (int i = 0; i < ncolumns; i++)
-	{
-		const ProtoField *field = proto_field_by_name(message, columns[i].field, false);
-
-		if (field == NULL && options->any_type)
-			continue;
-		if (field == NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_FDW_COLUMN_NAME_NOT_FOUND),
-					 errmsg("protobuf message \"%s\" has no field \"%s\" for column \"%s\"", message->name,
-							columns[i].field, columns[i].column),
-					 errhint("The column's option \"field\" says from which field it is read.")));
-		found[n].field = field;
-		found[n].reader = reader_create(field, false, columns[i].type, columns[i].typmod, &columns[i], options);
-		found[n].index = columns[i].index;
-		found[n].name = columns[i].column;
-		n++;
-	}
-	return program_create(message, n, found, options);
-}
-
-/* === Running ================================================================ */
 
 static inline Datum
 checked(ProtoReader *reader, Datum value)
@@ -371,38 +37,17 @@ read_null(ProtoReader *reader, bool *isnull)
 	return (Datum) 0;
 }
 
-static void
-out_of_range(const ProtoReader *reader, const ProtoValue *value)
-{
-	char	   *text = proto_is_unsigned(reader->field) ? psprintf("%llu", (unsigned long long) value->bits) :
-		psprintf("%lld", (long long) proto_signed(reader->field, value));
-
-	ereport(ERROR,
-			(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-			 errmsg("value \"%s\" is out of range for type %s", text, format_type_be(reader->type)),
-			 reader->type == INT8OID ? errhint("A numeric column takes all of uint64.") : 0));
-}
-
 static Datum
 read_integer(ProtoReader *reader, const ProtoValue *value)
 {
 	int64		number = proto_signed(reader->field, value);
 
 	if (unlikely(number < 0 && proto_is_unsigned(reader->field)))
-		out_of_range(reader, value);
-	switch (reader->type)
-	{
-		case INT2OID:
-			if (number < PG_INT16_MIN || number > PG_INT16_MAX)
-				out_of_range(reader, value);
-			return Int16GetDatum((int16) number);
-		case INT4OID:
-			if (number < PG_INT32_MIN || number > PG_INT32_MAX)
-				out_of_range(reader, value);
-			return Int32GetDatum((int32) number);
-		default:
-			return Int64GetDatum(number);
-	}
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("value \"%llu\" is out of range for type %s", (unsigned long long) value->bits, format_type_be(reader->type)),
+				 reader->type == INT8OID ? errhint("A numeric column takes all of uint64.") : 0));
+	return integer_datum(number, reader->type);
 }
 
 static Datum
@@ -459,31 +104,13 @@ read_enum(ProtoReader *reader, const ProtoValue *value)
 }
 
 static Datum
-read_bytea(const ProtoValue *value)
-{
-	bytea	   *result;
-
-	if (value->len > MaxAllocSize - VARHDRSZ)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("%u bytes are too many for type bytea", value->len)));
-	result = palloc(value->len + VARHDRSZ);
-	SET_VARSIZE(result, value->len + VARHDRSZ);
-	memcpy(VARDATA(result), value->p, value->len);
-	return PointerGetDatum(result);
-}
-
-static Datum
 read_uuid(const ProtoValue *value)
 {
-	pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
-
 	if (value->len != UUID_LEN)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_BINARY_REPRESENTATION),
 				 errmsg("a uuid has %d bytes, not %u", UUID_LEN, value->len)));
-	memcpy(uuid->data, value->p, UUID_LEN);
-	return UUIDPGetDatum(uuid);
+	return uuid_datum(value->p);
 }
 
 /* Seconds and nanoseconds as microseconds since 1970; what is finer is cut off. */
@@ -492,32 +119,18 @@ read_timestamp(ProtoReader *reader, const ProtoValue *value)
 {
 	int64		parts[2];
 	Timestamp	timestamp;
-	struct pg_tm tm;
-	fsec_t		fsec;
-	int			tz;
-	bool		local = reader->type == TIMESTAMPOID;
-	Datum		result;
 
 	proto_small_message(value, 2, parts);
 	parts[1] = (int32) parts[1];
 	if (parts[1] < 0 || parts[1] > 999999999 ||
 		pg_sub_s64_overflow(parts[0], (int64) POSTGRES_EPOCH_DAYS * SECS_PER_DAY, &timestamp) ||
 		pg_mul_s64_overflow(timestamp, USECS_PER_SEC, &timestamp) ||
-		pg_add_s64_overflow(timestamp, parts[1] / 1000, &timestamp) || !IS_VALID_TIMESTAMP(timestamp))
-		goto bad;
-	if (local && !reader->zone_utc &&
-		(timestamp2tm(timestamp, &tz, &tm, &fsec, NULL, reader->zone) != 0 || tm2timestamp(&tm, fsec, NULL, &timestamp) != 0))
-		goto bad;
-	result = local ? TimestampGetDatum(timestamp) : TimestampTzGetDatum(timestamp);
-	if (reader->typmod >= 0 && reader->typmod < MAX_TIMESTAMP_PRECISION)
-		result = DirectFunctionCall2(local ? timestamp_scale : timestamptz_scale, result, Int32GetDatum(reader->typmod));
-	return result;
-
-bad:
-	ereport(ERROR,
-			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-			 errmsg("timestamp out of range: %lld s %lld ns", (long long) parts[0], (long long) parts[1])));
-	return (Datum) 0;			/* not reached */
+		pg_add_s64_overflow(timestamp, parts[1] / 1000, &timestamp) || !IS_VALID_TIMESTAMP(timestamp) ||
+		(reader->type == TIMESTAMPOID && !value_zone_local(&reader->zone, &timestamp)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range: %lld s %lld ns", (long long) parts[0], (long long) parts[1])));
+	return timestamp_datum(timestamp, reader->type, reader->typmod);
 }
 
 static Datum
@@ -562,27 +175,20 @@ static Datum
 read_time(ProtoReader *reader, const ProtoValue *value)
 {
 	int64		parts[4];
-	int64		micros;
-	Datum		result;
+	int64		micros = 0;
+	bool		fits;
 
 	proto_small_message(value, 4, parts);
-	if (parts[0] < 0 || parts[0] > 24 || parts[1] < 0 || parts[1] > 59 || parts[2] < 0 || parts[2] > 60 ||
-		parts[3] < 0 || parts[3] > 999999999)
-		goto bad;
-	micros = ((parts[0] * 60 + parts[1]) * 60 + parts[2]) * USECS_PER_SEC + parts[3] / 1000;
-	if (micros > USECS_PER_DAY)
-		goto bad;
-	result = TimeADTGetDatum(micros);
-	if (reader->typmod >= 0 && reader->typmod < MAX_TIME_PRECISION)
-		result = DirectFunctionCall2(time_scale, result, Int32GetDatum(reader->typmod));
-	return result;
-
-bad:
-	ereport(ERROR,
-			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-			 errmsg("time out of range: %lld:%lld:%lld, %lld ns", (long long) parts[0], (long long) parts[1],
-					(long long) parts[2], (long long) parts[3])));
-	return (Datum) 0;			/* not reached */
+	fits = parts[0] >= 0 && parts[0] <= 24 && parts[1] >= 0 && parts[1] <= 59 && parts[2] >= 0 && parts[2] <= 60 &&
+		parts[3] >= 0 && parts[3] <= 999999999;
+	if (fits)
+		micros = ((parts[0] * 60 + parts[1]) * 60 + parts[2]) * USECS_PER_SEC + parts[3] / 1000;
+	if (!fits || micros > USECS_PER_DAY)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("time out of range: %lld:%lld:%lld, %lld ns", (long long) parts[0], (long long) parts[1],
+						(long long) parts[2], (long long) parts[3])));
+	return time_datum(micros, reader->typmod);
 }
 
 static Datum
@@ -706,7 +312,7 @@ convert(ProtoReader *reader, const ProtoSlot *slot, const ProtoValue *value, boo
 		case READ_ENUM:
 			return read_enum(reader, value);
 		case READ_BYTEA:
-			return read_bytea(value);
+			return bytea_datum(value->p, value->len);
 		case READ_UUID:
 			return read_uuid(value);
 		case READ_TIMESTAMP:

@@ -53,13 +53,16 @@ typedef enum ProtoWellKnown
 	KNOWN_VALUE,
 	KNOWN_LIST,
 	KNOWN_DATE,					/* google.type.Date */
-	KNOWN_TIME					/* google.type.TimeOfDay */
+	KNOWN_TIME,					/* google.type.TimeOfDay */
+	KNOWN_ANY,
+	KNOWN_FIELD_MASK
 } ProtoWellKnown;
 
 typedef struct ProtoEnum
 {
 	const char *name;			/* full */
 	bool		closed;			/* other numbers are unknown fields */
+	bool		is_null;		/* google.protobuf.NullValue, JSON's null */
 	int			n;
 	const char **names;			/* in the database encoding */
 	int32	   *numbers;
@@ -69,10 +72,12 @@ typedef struct ProtoEnum
 } ProtoEnum;
 
 struct ProtoMessage;
+struct ProtoSchema;
 
 typedef struct ProtoField
 {
-	const char *name;			/* in the database encoding */
+	const char *name;			/* in the database encoding; "[package.name]" of
+								 * an extension, as JSON has it */
 	const char *json_name;
 	uint32		number;
 	int			index;			/* in the message's fields */
@@ -82,6 +87,7 @@ typedef struct ProtoField
 	bool		is_map;
 	bool		packed;			/* when written */
 	bool		required;
+	bool		extension;		/* declared outside of the message */
 	bool		presence;		/* absent is not the same as its default */
 	int			oneof;			/* -1: of none */
 	bool		simple;			/* its last value counts, whatever it is */
@@ -100,6 +106,7 @@ typedef struct ProtoMessage
 	const char *java_name;		/* its class, all separators dots */
 	ProtoWellKnown known;
 	bool		map_entry;
+	const struct ProtoSchema *schema;
 	int			file;			/* in ProtoSchema.files */
 	int			nnested;		/* types within it, in their order */
 	const struct ProtoMessage **nested;
@@ -116,6 +123,10 @@ typedef struct ProtoMessage
 typedef struct ProtoFile
 {
 	const char *name;
+	const char *bytes;			/* its FileDescriptorProto */
+	uint32		len;
+	int			nimports;
+	const char **imports;
 	bool		imported;		/* by another one */
 	int			nmessages;		/* outermost ones, in their order */
 	const ProtoMessage **messages;
@@ -131,9 +142,44 @@ typedef struct ProtoSchema
 
 /*
  * Parse a FileDescriptorSet in base64.  Allocated in CurrentMemoryContext.  NULL if it is
- * none, or does not have all that it refers to; *error says why.
+ * none, or does not have all that it refers to; *error says why.  Google's own files, which
+ * others import, need not be in it.
  */
 extern ProtoSchema *proto_schema_parse(const char *base64, char **error);
+
+/* A FileDescriptorProto; 'name' instead of its own if it is given */
+typedef struct ProtoPart
+{
+	const char *name;
+	const char *bytes;
+	uint32		len;
+} ProtoPart;
+
+/* The same from its files, which are kept by reference. */
+extern ProtoSchema *proto_schema_build(int n, const ProtoPart *parts, char **error);
+
+/* One file alone, for its imports.  NULL, or what is wrong with it. */
+struct ProtoValue;
+extern char *proto_file_read(const struct ProtoValue *bytes, ProtoFile *file);
+
+/* NULL if there is no file of that name. */
+extern const ProtoFile *proto_file_named(const ProtoSchema *schema, const char *name);
+
+/* Blanks are passed over; *len < 0: it is no base64. */
+extern char *proto_base64_decode(const char *text, int *len);
+
+/* A message type by its full name; NULL if there is none. */
+extern const ProtoMessage *proto_message_named(const ProtoSchema *schema, const char *name);
+
+/* The type that a google.protobuf.Any names behind the last /; NULL if there is none. */
+extern const ProtoMessage *proto_any_type(const ProtoSchema *schema, const char *url);
+
+/* Is a message of the type something else than an object of its fields in JSON? */
+static inline bool
+proto_has_own_json(const ProtoMessage *message)
+{
+	return message->known != KNOWN_NONE;
+}
 
 /*
  * A message type by its full name, or by its Java class.  NULL if there is none; *hint is

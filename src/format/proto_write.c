@@ -9,6 +9,7 @@
 #include "access/htup_details.h"
 #include "access/tupdesc.h"
 #include "catalog/pg_type.h"
+#include "format/binary_values.h"
 #include "format/proto_output.h"
 #include "format/value_output.h"
 #include "miscadmin.h"
@@ -75,8 +76,7 @@ struct ProtoWriter
 	Oid			type;			/* a domain's base type */
 	ValueOutput *output;		/* NULL: text types, whose bytes are their
 								 * text */
-	pg_tz	   *zone;
-	bool		zone_utc;
+	ValueZone	zone;
 	Oid			to_jsonb;		/* WRITE_JSON: a cast's function */
 	ProtoWriter *inner;			/* of a wrapper's value, of an array's
 								 * elements */
@@ -92,18 +92,6 @@ static void write_value(ProtoWriter *writer, Datum value, ProtoPut put, StringIn
 static void write_row(ProtoRowWriter *row, const Datum *values, const bool *isnull, StringInfo out, const char **column);
 
 /* === Compiling ============================================================== */
-
-static bool
-is_integer(Oid type)
-{
-	return type == INT2OID || type == INT4OID || type == INT8OID;
-}
-
-static bool
-is_text_type(Oid type)
-{
-	return type == TEXTOID || type == VARCHAROID || type == BPCHAROID;
-}
 
 static bool
 is_time(Oid type)
@@ -217,7 +205,6 @@ message_writer(ProtoWriter *writer, Oid type, int32 typmod)
 {
 	const ProtoMessage *message = writer->field->message;
 	Oid			base = writer->type;
-	long		offset;
 
 	if (get_typtype(base) == TYPTYPE_COMPOSITE)
 		return composite_writer(writer);
@@ -226,8 +213,7 @@ message_writer(ProtoWriter *writer, Oid type, int32 typmod)
 		case KNOWN_TIMESTAMP:
 			if (base == TIMESTAMPOID || base == TIMESTAMPTZOID)
 			{
-				writer->zone = pg_tzset(writer->options->time_zone);
-				writer->zone_utc = pg_get_timezone_offset(writer->zone, &offset) && offset == 0;
+				value_zone_set(&writer->zone, writer->options->time_zone);
 				return of_kind(writer, WRITE_TIMESTAMP);
 			}
 			break;
@@ -244,10 +230,10 @@ message_writer(ProtoWriter *writer, Oid type, int32 typmod)
 				return of_kind(writer, WRITE_TIME);
 			break;
 		case KNOWN_WRAPPER:
-			if (base == JSONBOID || base == JSONOID)
-				break;
 			writer->inner = writer_create(&message->fields[0], true, type, typmod, writer->options);
 			return writer->inner ? of_kind(writer, WRITE_WRAPPER) : NULL;
+		case KNOWN_FIELD_MASK:
+			break;
 		default:
 			return json_writer(writer);
 	}
@@ -271,6 +257,8 @@ writer_create(const ProtoField *field, bool one, Oid type, int32 typmod, const P
 		element = array_element_type(base);
 		return OidIsValid(element) && !field->is_map ? array_writer(writer, element, typmod) : json_writer(writer);
 	}
+	if ((base == JSONBOID || base == JSONOID) && field->type != PROTO_STRING)
+		return json_writer(writer);
 	switch (field->type)
 	{
 		case PROTO_DOUBLE:
@@ -289,19 +277,19 @@ writer_create(const ProtoField *field, bool one, Oid type, int32 typmod, const P
 				return of_kind(writer, WRITE_UUID);
 			return base == BYTEAOID ? of_kind(writer, WRITE_BYTES) : is_text_type(base) ? by_text(writer, WRITE_BASE64) : NULL;
 		case PROTO_ENUM:
-			if (is_integer(base))
+			if (is_integer_type(base))
 				return of_kind(writer, WRITE_INTEGER);
-			return base == JSONBOID || base == JSONOID ? json_writer(writer) : by_text(writer, WRITE_ENUM);
+			return by_text(writer, WRITE_ENUM);
 		case PROTO_GROUP:
 		case PROTO_MESSAGE:
 			return message_writer(writer, type, typmod);
 		default:
 			if (is_time(base) && style_changes(&options->style, base))
 			{
-				writer->zone = pg_tzset(options->time_zone);
+				value_zone_set(&writer->zone, options->time_zone);
 				return of_kind(writer, WRITE_COUNT);
 			}
-			return is_integer(base) ? of_kind(writer, WRITE_INTEGER) : base == NUMERICOID ? of_kind(writer, WRITE_NUMERIC) : NULL;
+			return is_integer_type(base) ? of_kind(writer, WRITE_INTEGER) : base == NUMERICOID ? of_kind(writer, WRITE_NUMERIC) : NULL;
 	}
 }
 
@@ -353,24 +341,10 @@ proto_row_writer_create(const ProtoMessage *message, int ncolumns, const FormatC
 
 /* === Running ================================================================ */
 
-static int64
-integer_of(const ProtoWriter *writer, Datum value)
-{
-	switch (writer->type)
-	{
-		case INT2OID:
-			return DatumGetInt16(value);
-		case INT4OID:
-			return DatumGetInt32(value);
-		default:
-			return DatumGetInt64(value);
-	}
-}
-
 static void
 write_integer(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 {
-	int64		number = integer_of(writer, value);
+	int64		number = datum_integer(value, writer->type);
 
 	if (writer->field->type == PROTO_DOUBLE)
 		proto_put_float(out, writer->field, (float8) number, put);
@@ -386,7 +360,7 @@ write_count(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 	StringInfoData text;
 
 	initStringInfo(&text);
-	style_append(&text, &writer->options->style, writer->type, -1, writer->zone, value);
+	style_append(&text, &writer->options->style, writer->type, -1, writer->zone.zone, value);
 	proto_put_integer(out, writer->field, strtoll(text.data, NULL, 10), put);
 	pfree(text.data);
 }
@@ -405,64 +379,27 @@ write_floating(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 	proto_put_float(out, writer->field, number, put);
 }
 
-/* Text in the database encoding; palloc'd or the datum's own */
-static const char *
-text_of(const ProtoWriter *writer, Datum value, Size *len)
-{
-	const char *text;
-	struct varlena *varlena;
-
-	if (writer->output)
-	{
-		text = value_output_text(writer->output, value);
-
-		*len = strlen(text);
-		return text;
-	}
-	varlena = PG_DETOAST_DATUM_PACKED(value);
-	*len = VARSIZE_ANY_EXHDR(varlena);
-	return VARDATA_ANY(varlena);
-}
-
 static void
 write_timestamp(ProtoWriter *writer, Datum value, StringInfo out)
 {
 	Timestamp	timestamp = DatumGetTimestamp(value);
-	struct pg_tm tm;
-	fsec_t		fsec;
-	int			tz;
 
-	if (writer->type == TIMESTAMPOID && !writer->zone_utc && !TIMESTAMP_NOT_FINITE(timestamp))
-	{
-		if (timestamp2tm(timestamp, NULL, &tm, &fsec, NULL, NULL) != 0)
-			goto bad;
-		tz = DetermineTimeZoneOffset(&tm, writer->zone);
-		if (tm2timestamp(&tm, fsec, &tz, &timestamp) != 0)
-			goto bad;
-	}
-	proto_put_timestamp(out, writer->field, timestamp);
-	return;
-
-bad:
-	ereport(ERROR,
-			(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
-			 errmsg("timestamp out of range")));
+	if (writer->type == TIMESTAMPOID && !TIMESTAMP_NOT_FINITE(timestamp) && !value_zone_instant(&writer->zone, &timestamp))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range")));
+	proto_put_timestamp(out, writer->field, timestamp, 0);
 }
 
 static void
 write_composite(ProtoWriter *writer, Datum value, StringInfo out)
 {
-	HeapTupleHeader header = DatumGetHeapTupleHeader(value);
-	HeapTupleData tuple = {0};
 	int			natts = writer->desc->natts;
 	Datum	   *values = palloc(sizeof(Datum) * Max(natts, 1));
 	bool	   *isnull = palloc(sizeof(bool) * Max(natts, 1));
 	int			begin;
 
-	tuple.t_len = HeapTupleHeaderGetDatumLength(header);
-	ItemPointerSetInvalid(&tuple.t_self);
-	tuple.t_data = header;
-	heap_deform_tuple(&tuple, writer->desc, values, isnull);
+	composite_deform(value, writer->desc, values, isnull);
 	begin = proto_put_begin(out, writer->field);
 	write_row(writer->row, values, isnull, out, NULL);
 	proto_put_end(out, writer->field, begin);
@@ -533,7 +470,7 @@ static void
 write_json_string(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 {
 	Size		len;
-	const char *text = text_of(writer, value, &len);
+	const char *text = datum_text(writer->output, value, &len);
 	JsonbValue	string;
 
 	string.type = jbvString;
@@ -570,14 +507,14 @@ write_value(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 			proto_put_integer(out, field, DatumGetBool(value), put);
 			break;
 		case WRITE_STRING:
-			text = text_of(writer, value, &len);
+			text = datum_text(writer->output, value, &len);
 
 			text = text_to_utf8(text, &len);
 
 			proto_put_bytes(out, field, text, len, put);
 			break;
 		case WRITE_ENUM:
-			text = text_of(writer, value, &len);
+			text = datum_text(writer->output, value, &len);
 
 			proto_put_symbol(out, field, text, len, put);
 			break;
@@ -586,7 +523,7 @@ write_value(ProtoWriter *writer, Datum value, ProtoPut put, StringInfo out)
 			proto_put_bytes(out, field, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), put);
 			break;
 		case WRITE_BASE64:
-			text = text_of(writer, value, &len);
+			text = datum_text(writer->output, value, &len);
 
 			bytes = DatumGetByteaPP(bytea_input(text, len));
 			proto_put_bytes(out, field, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), put);

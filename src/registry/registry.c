@@ -26,7 +26,7 @@
 typedef struct CacheEntry
 {
 	const char *key;			/* whom was asked, by whom, for what */
-	uint32		id;				/* of a registered schema */
+	uint32		id;				/* of a registered schema, or its version */
 	RegistrySchema *schema;		/* of an id */
 } CacheEntry;
 
@@ -115,6 +115,19 @@ append_segment(StringInfo url, const char *segment)
 		else
 			appendStringInfo(url, "%%%02X", (unsigned char) *p);
 	}
+}
+
+/* What is asked about a subject; 'rest' begins with a slash. */
+static char *
+subject_url(const RegistryAccess *access, const char *subject, const char *rest)
+{
+	StringInfoData url;
+
+	initStringInfo(&url);
+	appendStringInfo(&url, "%s/subjects/", access->url);
+	append_segment(&url, subject);
+	appendStringInfoString(&url, rest);
+	return url.data;
 }
 
 char *
@@ -228,12 +241,13 @@ odd_answer(const RegistryAccess *access, const char *url, const char *what)
 typedef struct Collected
 {
 	List	   *texts;
+	List	   *names;
 	List	   *seen;			/* "subject\nversion" */
 	char	   *type;
 } Collected;
 
-static bool collect(const RegistryAccess *access, const char *url, const char *what, int depth, bool missing_ok,
-					Collected *collected);
+static bool collect(const RegistryAccess *access, const char *url, const char *what, const char *name, int depth,
+					bool missing_ok, Collected *collected);
 
 /* Schemas that this one refers to come before it. */
 static void
@@ -245,7 +259,6 @@ collect_references(const RegistryAccess *access, json_t *references, const char 
 		json_t	   *reference = json_array_get(references, i);
 		const char *subject = json_string_value(json_object_get(reference, "subject"));
 		json_t	   *version = json_object_get(reference, "version");
-		StringInfoData next;
 		char	   *key;
 		ListCell   *lc;
 		bool		known = false;
@@ -259,18 +272,15 @@ collect_references(const RegistryAccess *access, json_t *references, const char 
 		if (known)
 			continue;
 		collected->seen = lappend(collected->seen, key);
-		initStringInfo(&next);
-		appendStringInfo(&next, "%s/subjects/", access->url);
-		append_segment(&next, subject);
-		appendStringInfo(&next, "/versions/%lld", (long long) json_integer_value(version));
-		(void) collect(access, next.data,
+		(void) collect(access, subject_url(access, subject, psprintf("/versions/%lld", (long long) json_integer_value(version))),
 					   psprintf("subject \"%s\", version %lld", registry_shown_text(subject), (long long) json_integer_value(version)),
-					   depth + 1, false, collected);
+					   json_string_value(json_object_get(reference, "name")), depth + 1, false, collected);
 	}
 }
 
 static bool
-collect(const RegistryAccess *access, const char *url, const char *what, int depth, bool missing_ok, Collected *collected)
+collect(const RegistryAccess *access, const char *url, const char *what, const char *name, int depth,
+		bool missing_ok, Collected *collected)
 {
 	json_t	   *answer = ask(access, url, NULL, what, missing_ok);
 
@@ -285,6 +295,7 @@ collect(const RegistryAccess *access, const char *url, const char *what, int dep
 			odd_answer(access, url, what);
 		collect_references(access, json_object_get(answer, "references"), url, what, depth, collected);
 		collected->texts = lappend(collected->texts, pstrdup(text));
+		collected->names = lappend(collected->names, name ? pstrdup(name) : NULL);
 		collected->type = type ? registry_shown_text(type) : pstrdup("AVRO");
 	}
 	PG_FINALLY();
@@ -300,12 +311,18 @@ static RegistrySchema *
 make_schema(const Collected *collected)
 {
 	RegistrySchema *schema = palloc0(sizeof(RegistrySchema));
-	ListCell   *lc;
 
 	schema->type = pstrdup(collected->type);
-	schema->texts = palloc(sizeof(char *) * list_length(collected->texts));
-	foreach(lc, collected->texts)
-		schema->texts[schema->ntexts++] = pstrdup(lfirst(lc));
+	schema->ntexts = list_length(collected->texts);
+	schema->texts = palloc(sizeof(char *) * schema->ntexts);
+	schema->names = palloc(sizeof(char *) * schema->ntexts);
+	for (int i = 0; i < schema->ntexts; i++)
+	{
+		const char *name = list_nth(collected->names, i);
+
+		schema->texts[i] = pstrdup(list_nth(collected->texts, i));
+		schema->names[i] = name ? pstrdup(name) : NULL;
+	}
 	return schema;
 }
 
@@ -313,13 +330,9 @@ const RegistrySchema *
 registry_latest_schema(const RegistryAccess *access, const char *subject)
 {
 	Collected	collected = {0};
-	StringInfoData url;
+	char	   *url = subject_url(access, subject, "/versions/latest");
 
-	initStringInfo(&url);
-	appendStringInfo(&url, "%s/subjects/", access->url);
-	append_segment(&url, subject);
-	appendStringInfoString(&url, "/versions/latest");
-	if (!collect(access, url.data, psprintf("subject \"%s\"", subject), 0, true, &collected))
+	if (!collect(access, url, psprintf("subject \"%s\"", subject), NULL, 0, true, &collected))
 		return NULL;
 	return make_schema(&collected);
 }
@@ -329,7 +342,7 @@ registry_find_schema(const RegistryAccess *access, uint32 id)
 {
 	Collected	collected = {0};
 
-	if (!collect(access, psprintf("%s/schemas/ids/%u", access->url, id), psprintf("schema %u", id), 0, true, &collected))
+	if (!collect(access, psprintf("%s/schemas/ids/%u", access->url, id), psprintf("schema %u", id), NULL, 0, true, &collected))
 		return NULL;
 	return make_schema(&collected);
 }
@@ -346,7 +359,7 @@ registry_schema(const RegistryAccess *access, uint32 id)
 
 	if (entry)
 		return entry->schema;
-	(void) collect(access, psprintf("%s/schemas/ids/%u", access->url, id), what, 0, false, &collected);
+	(void) collect(access, psprintf("%s/schemas/ids/%u", access->url, id), what, NULL, 0, false, &collected);
 
 	entry = cache_add(key);
 	old = MemoryContextSwitchTo(cache_context);
@@ -357,69 +370,96 @@ registry_schema(const RegistryAccess *access, uint32 id)
 	return schema;
 }
 
-static char *
-subject_url(const RegistryAccess *access, const char *subject, const char *rest)
-{
-	StringInfoData url;
-
-	initStringInfo(&url);
-	appendStringInfo(&url, "%s/subjects/", access->url);
-	append_segment(&url, subject);
-	appendStringInfoString(&url, rest);
-	return url.data;
-}
-
-/* An answer's "id"; drops the answer. */
+/* A number of an answer; drops the answer. */
 static uint32
-take_id(const RegistryAccess *access, const char *url, const char *what, json_t *answer)
+take_number(const RegistryAccess *access, const char *url, const char *what, json_t *answer, const char *member)
 {
-	json_t	   *member = json_object_get(answer, "id");
-	json_int_t	id = json_is_integer(member) ? json_integer_value(member) : -1;
+	json_t	   *value = json_object_get(answer, member);
+	json_int_t	number = json_is_integer(value) ? json_integer_value(value) : -1;
 
 	json_decref(answer);
-	if (id < 0 || id > PG_UINT32_MAX)
+	if (number < 0 || number > PG_UINT32_MAX)
 		odd_answer(access, url, what);
-	return (uint32) id;
+	return (uint32) number;
 }
 
-uint32
-registry_register(const RegistryAccess *access, const char *subject, const char *schema)
+/* What is posted about a schema, as text; ERROR if it is no UTF-8 */
+static char *
+schema_body(const char *subject, const char *type, const char *schema, int nreferences, const RegistryReference *references)
 {
-	return registry_register_as(access, subject, "AVRO", schema);
-}
-
-uint32
-registry_register_as(const RegistryAccess *access, const char *subject, const char *type, const char *schema)
-{
-	char	   *key = cache_key(access, psprintf("%s\n%s\n%s", subject, type, schema));
-	CacheEntry *entry = cache_find(key);
-	char	   *what = psprintf("a schema for subject \"%s\"", subject);
-	char	   *url = subject_url(access, subject, "/versions");
-	json_t	   *body;
-	char	   *text;
-	char	   *json;
-	uint32		id;
-
-	if (entry)
-		return entry->id;
-
 	/* registries know Avro without its name, and some of them nothing else */
-	body = strcmp(type, "AVRO") == 0 ? json_pack("{s:s}", "schema", schema)
+	json_t	   *body = strcmp(type, "AVRO") == 0 ? json_pack("{s:s}", "schema", schema)
 		: json_pack("{s:s, s:s}", "schemaType", type, "schema", schema);
-	text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	json_t	   *list = nreferences > 0 ? json_array() : NULL;
+	bool		good = body != NULL;
+	char	   *text;
+	char	   *result;
+
+	for (int i = 0; i < nreferences; i++)
+		good &= json_array_append_new(list, json_pack("{s:s, s:s, s:i}", "name", references[i].name, "subject", references[i].subject,
+													  "version", references[i].version)) == 0;
+	if (list)
+		good &= json_object_set_new(body, "references", list) == 0;
+	text = good ? json_dumps(body, JSON_COMPACT) : NULL;
 	json_decref(body);
 	if (text == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
 				 errmsg("the schema for subject \"%s\" is not valid UTF-8", subject)));
-	json = pstrdup(text);
+	result = pstrdup(text);
 	free(text);
+	return result;
+}
 
-	id = take_id(access, url, what, ask(access, url, json, what, false));
+uint32
+registry_register(const RegistryAccess *access, const char *subject, const char *schema)
+{
+	return registry_register_as(access, subject, "AVRO", schema, 0, NULL);
+}
+
+/* Post a schema, and keep a number of the answer. */
+static uint32
+post_schema(const RegistryAccess *access, const char *subject, const char *rest, const char *body, const char *what,
+			const char *member)
+{
+	char	   *key = cache_key(access, psprintf("%s\n%s\n%s", subject, rest, body));
+	CacheEntry *entry = cache_find(key);
+	char	   *url = subject_url(access, subject, rest);
+	uint32		number;
+
+	if (entry)
+		return entry->id;
+	number = take_number(access, url, what, ask(access, url, body, what, false), member);
 	entry = cache_add(key);
-	entry->id = id;
+	entry->id = number;
 	ncached++;
-	return id;
+	return number;
+}
+
+uint32
+registry_register_as(const RegistryAccess *access, const char *subject, const char *type, const char *schema,
+					 int nreferences, const RegistryReference *references)
+{
+	return post_schema(access, subject, "/versions", schema_body(subject, type, schema, nreferences, references),
+					   psprintf("a schema for subject \"%s\"", subject), "id");
+}
+
+int
+registry_version(const RegistryAccess *access, const char *subject, const char *type, const char *schema,
+				 int nreferences, const RegistryReference *references)
+{
+	return (int) post_schema(access, subject, "", schema_body(subject, type, schema, nreferences, references),
+							 psprintf("the version of a schema under subject \"%s\"", subject), "version");
+}
+
+int
+registry_latest_version(const RegistryAccess *access, const char *subject)
+{
+	char	   *what = psprintf("the latest schema of subject \"%s\"", subject);
+	char	   *url = subject_url(access, subject, "/versions/latest");
+	json_t	   *answer = ask(access, url, NULL, what, true);
+
+	return answer ? (int) take_number(access, url, what, answer, "version") : 0;
 }
 
 uint32
@@ -432,12 +472,12 @@ registry_latest(const RegistryAccess *access, const char *subject, const char *t
 
 	if (strcmp(given ? given : "AVRO", type) != 0)
 	{
-		char	   *copy = pstrdup(given ? given : "AVRO");
+		char	   *copy = registry_shown_text(given ? given : "AVRO");
 
 		json_decref(answer);
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
 				 errmsg("%s is of type %s, not %s", what, copy, type)));
 	}
-	return take_id(access, url, what, answer);
+	return take_number(access, url, what, answer, "id");
 }

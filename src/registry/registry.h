@@ -25,7 +25,17 @@ typedef struct RegistrySchema
 	const char *type;			/* "AVRO", "JSON", "PROTOBUF" */
 	int			ntexts;
 	const char **texts;			/* the schema, after all that it refers to */
+	const char **names;			/* by which it refers to them: files that it
+								 * imports, types; of itself NULL */
 } RegistrySchema;
+
+/* What a schema that is registered refers to */
+typedef struct RegistryReference
+{
+	const char *name;			/* in the schema */
+	const char *subject;
+	int			version;
+} RegistryReference;
 
 /* Was the extension built with an HTTP client? */
 extern bool registry_available(void);
@@ -62,9 +72,22 @@ extern const RegistrySchema *registry_find_schema(const RegistryAccess *access, 
  */
 extern uint32 registry_register(const RegistryAccess *access, const char *subject, const char *schema);
 
-/* The same for a schema of another type than Avro: "PROTOBUF" */
+/*
+ * The same for a schema of another type than Avro, "PROTOBUF", that refers to others.
+ * Texts are in UTF-8.
+ */
 extern uint32 registry_register_as(const RegistryAccess *access, const char *subject, const char *type,
-								   const char *schema);
+								   const char *schema, int nreferences, const RegistryReference *references);
+
+/*
+ * The version that a schema has under its subject, where it is registered.  Cached; errors
+ * as above.
+ */
+extern int	registry_version(const RegistryAccess *access, const char *subject, const char *type,
+							 const char *schema, int nreferences, const RegistryReference *references);
+
+/* The latest version of a subject, not cached; 0 if there is no such subject. */
+extern int	registry_latest_version(const RegistryAccess *access, const char *subject);
 
 /*
  * The id of a subject's latest schema, which is asked for each time.  ERROR HV000 if it is

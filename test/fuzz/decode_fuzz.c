@@ -32,7 +32,7 @@
 #define FLAG_LATIN1		1
 #define FLAG_LENIENT	2		/* from the start, not only after an error */
 #define FLAG_MISSING	4
-#define FLAG_SCHEMAS	8		/* of avro-schema: schemas, not whole answers */
+#define FLAG_SCHEMAS	8		/* of avro-schema and protobuf-source: schemas, not whole answers */
 #define FLAG_ODD		16		/* which half of the columns is also asked for alone */
 
 typedef struct Run
@@ -480,7 +480,8 @@ set_up(Run *run, const FuzzTable *table, unsigned flags)
 	memset(run, 0, sizeof(*run));
 	run->table = table;
 	run->format = format_lookup(strcmp(table->format, "avro-schema") == 0 ? "avro-confluent" :
-								strcmp(table->format, "protobuf-schema") == 0 ? "protobuf-confluent" : table->format);
+								strcmp(table->format, "protobuf-schema") == 0 || strcmp(table->format, "protobuf-source") == 0 ?
+								"protobuf-confluent" : table->format);
 	if (run->format == NULL)
 		shim_fail("there is no format \"%s\"", table->format);
 	run->latin1 = (flags & FLAG_LATIN1) != 0;
@@ -573,6 +574,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	Size		blocks = shim_blocks();
 	long		json_blocks = fuzz_json_blocks();
 	bool		is_descriptor;
+	bool		is_source;
 
 	if (len < 2)
 		return 0;
@@ -599,9 +601,10 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	shim_limit_bytes(run.limit);
 
 	/* the last one is the message, with a frame; the others are answers, of the registry */
-	if (strcmp(table->format, "avro-schema") == 0)
+	is_source = strcmp(table->format, "protobuf-source") == 0;
+	if (strcmp(table->format, "avro-schema") == 0 || is_source)
 		nanswers = nmessages - 1;
-	fuzz_registry_answers(nanswers, messages, lens, (bytes[1] & FLAG_SCHEMAS) != 0);
+	fuzz_registry_answers(nanswers, messages, lens, (bytes[1] & FLAG_SCHEMAS) == 0 ? NULL : is_source ? "PROTOBUF" : "AVRO");
 	is_descriptor = strcmp(table->format, "protobuf-schema") == 0;
 	if (is_descriptor)
 	{

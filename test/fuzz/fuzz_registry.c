@@ -17,11 +17,11 @@ static int	nanswers = 0;
 static int	next_answer = 0;
 static const char *const *given;
 static const Size *given_lens;
-static bool given_schemas;
+static const char *given_schemas;
 static long json_blocks = 0;
 
 void
-fuzz_registry_answers(int n, const char *const *answers, const Size *lens, bool schemas)
+fuzz_registry_answers(int n, const char *const *answers, const Size *lens, const char *schemas)
 {
 	nanswers = n;
 	next_answer = 0;
@@ -81,9 +81,13 @@ registry_available(void)
 }
 
 static void
-append_schema(StringInfo body, const char *schema, Size len)
+append_schema(StringInfo body, const char *type, const char *schema, Size len)
 {
-	appendStringInfoString(body, "{\"schema\":\"");
+	/* registries leave this type out */
+	if (strcmp(type, "AVRO") != 0)
+		appendStringInfo(body, "{\"schemaType\":\"%s\",\"schema\":\"", type);
+	else
+		appendStringInfoString(body, "{\"schema\":\"");
 	for (Size i = 0; i < len; i++)
 	{
 		if ((unsigned char) schema[i] < ' ')
@@ -115,7 +119,7 @@ http_request(const RegistryAccess *access, const char *url, const char *json, St
 		len = given_lens[next_answer++];
 		if (given_schemas)
 		{
-			append_schema(body, answer, len);
+			append_schema(body, given_schemas, answer, len);
 			return 200;
 		}
 		if (len > 0 && *answer >= '0' && *answer <= '9')
@@ -132,6 +136,6 @@ http_request(const RegistryAccess *access, const char *url, const char *json, St
 	id = strtol(url + strlen(ids), NULL, 10);
 	if (id < 1 || id > fuzz_nschemas)
 		return 404;
-	append_schema(body, fuzz_schemas[id - 1], strlen(fuzz_schemas[id - 1]));
+	append_schema(body, "AVRO", fuzz_schemas[id - 1], strlen(fuzz_schemas[id - 1]));
 	return 200;
 }

@@ -12,10 +12,10 @@
 extern const RegistryAccess fuzz_access;
 
 /*
- * The answers to the next requests, one after the other, or the schemas that they hold;
- * none: those of fuzz_schemas by their id.
+ * The answers to the next requests, one after the other, or the schemas of type 'schemas'
+ * that they hold; none: those of fuzz_schemas by their id.
  */
-extern void fuzz_registry_answers(int n, const char *const *answers, const Size *lens, bool schemas);
+extern void fuzz_registry_answers(int n, const char *const *answers, const Size *lens, const char *schemas);
 
 /* From the first answer on again */
 extern void fuzz_registry_again(void);

@@ -59,6 +59,20 @@ shim_is_utf8(const char *text, Size len)
 	return true;
 }
 
+#if PG_VERSION_NUM < 160000
+/* later versions have it in their header */
+unsigned char *
+unicode_to_utf8(pg_wchar c, unsigned char *utf8string)
+{
+	int			n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+	for (int i = n - 1; i > 0; i--, c >>= 6)
+		utf8string[i] = 0x80 | (c & 0x3F);
+	utf8string[0] = n == 1 ? c : ((0xF0 << (4 - n)) & 0xFF) | c;
+	return utf8string;
+}
+#endif
+
 int
 GetDatabaseEncoding(void)
 {

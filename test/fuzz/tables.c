@@ -255,6 +255,18 @@ static const FuzzColumn proto_part[] = {
 	{"packed", INT4ARRAYOID, -1}, {"sizes", TEXTARRAYOID, -1}, {NULL}
 };
 
+/* Extensions, and what has a JSON form of its own */
+static const FuzzColumn proto_more[] = {
+	{"id", INT4OID, -1}, {"any", JSONBOID, -1}, {"anys", JSONBARRAYOID, -1}, {"mask", TEXTOID, -1}, {"at", JSONBOID, -1},
+	{"took", JSONOID, -1}, {"raw", JSONBOID, -1}, {"value", JSONBOID, -1}, {"text", TEXTOID, -1}, {"nothing", JSONBOID, -1},
+	{"counts", HSTORE_OID, -1}, {"[more.rank]", INT4OID, -1}, {"[more.Note.note]", JSONBOID, -1}, {"[more.levels]", TEXTARRAYOID, -1},
+	{"[more.extra]", TEXTOID, -1}, {"[more.deltas]", INT4ARRAYOID, -1}, {NULL}
+};
+
+static const FuzzColumn proto_more_written[] = {
+	{"id", INT4OID, -1}, {"[more.rank]", INT4OID, -1}, {"[more.deltas]", INT4ARRAYOID, -1}, {"[more.levels]", TEXTARRAYOID, -1}, {NULL}
+};
+
 #define ONE(type, typmod) COLUMNS({"v", type, typmod})
 
 const FuzzTable fuzz_tables[] = {
@@ -376,17 +388,27 @@ const FuzzTable fuzz_tables[] = {
 	{"protobuf", proto_part, DESCRIPTOR(LEGACY_DESCRIPTOR, "message", "legacy.Part")},
 	{"protobuf", proto_part, DESCRIPTOR(LEGACY_DESCRIPTOR, "message", "legacy.Part", "read_default_values", "true", "ignore_parse_errors", "true")},
 	{"protobuf", COLUMNS({"id", INT8OID, -1}), DESCRIPTOR(SHOP_DESCRIPTOR, "message", "shop.Key"), .is_key = true, .round_trip = true},
+	{"protobuf", proto_more, DESCRIPTOR(MORE_DESCRIPTOR, "message", "more.Base")},
+	{"protobuf", proto_more, DESCRIPTOR(MORE_DESCRIPTOR, "message", "more.Base", "read_default_values", "true", "ignore_parse_errors", "true", "nul_handling", "strip")},
+	{"protobuf", proto_more_written, DESCRIPTOR(MORE_DESCRIPTOR, "message", "more.Base"), .round_trip = true},
 
 	/* --- protobuf-confluent --- */
 	{"protobuf-confluent", proto_order, DESCRIPTOR(SHOP_DESCRIPTOR, "message", "shop.Order")},
 	{"protobuf-confluent", COLUMNS({"id", INT8OID, -1}, {"i32", INT4OID, -1}, {"name", TEXTOID, -1}), OPTIONS("descriptor", SHOP_DESCRIPTOR)},
 	{"protobuf-confluent", COLUMNS({"id", INT4OID, -1}, {"text", TEXTOID, -1}), OPTIONS("descriptor", LEGACY_DESCRIPTOR, "ignore_parse_errors", "true")},
+	{"protobuf-confluent", COLUMNS({"text", TEXTOID, -1}, {"[more.Note.note]", JSONBOID, -1}), OPTIONS("descriptor", MORE_DESCRIPTOR)},
 
 	/* --- descriptors from outside: the input begins with one --- */
 	{"protobuf-schema", COLUMNS({"id", INT4OID, -1})},
 	{"protobuf-schema", COLUMNS({"id", JSONBOID, -1})},
 	{"protobuf-schema", COLUMNS({"id", TEXTARRAYOID, -1})},
 	{"protobuf-schema", COLUMNS({"id", ROW_OID, -1})},
+
+	/* --- protobuf's schemas from outside: the input begins with the registry's answers --- */
+	{"protobuf-source", COLUMNS({"id", INT4OID, -1})},
+	{"protobuf-source", COLUMNS({"id", JSONBOID, -1}, {"[p.x]", TEXTOID, -1})},
+	{"protobuf-source", COLUMNS({"id", TEXTARRAYOID, -1})},
+	{"protobuf-source", COLUMNS({"id", ROW_OID, -1}), OPTIONS("message", "p.M")},
 
 	/* --- debezium-json --- */
 	{"debezium-json", product},
