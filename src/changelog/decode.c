@@ -565,7 +565,7 @@ change_error_truncate(ChangeError *error)
 	memset(error, 0, sizeof(*error));
 	error->sqlerrcode = ERRCODE_INVALID_PARAMETER_VALUE;
 	error->message = _("the source table was truncated, and the messages are of several partitions");
-	error->hint = _("The event is in one of them, and nothing says which messages of the others were before it. The option truncate 'ignore' passes it by and keeps the rows.");
+	error->hint = _("The event is in one of them, and nothing says which messages of the others were before it. The option truncate 'ignore' passes it by and keeps the rows; a DELETE on the foreign table then removes those that are older. In a topic of one partition it is applied.");
 }
 
 static char *
