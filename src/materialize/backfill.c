@@ -290,6 +290,8 @@ put_change(Backfill *backfill, Tuplesortstate *sort, const Change *change, int64
 	}
 	ExecStoreVirtualTuple(slot);
 	tuplesort_puttupleslot(sort, slot);
+	if (change->unchanged)
+		pfree(DatumGetPointer(slot->tts_values[SORT_UNCHANGED(natts)]));
 }
 
 static void
@@ -428,7 +430,7 @@ typedef struct SlotPool
 {
 	TupleDesc	desc;
 	List	   *unused;
-	List	   *kept;			/* last changes of the key's earlier sources */
+	List	   *kept;			/* last changes of the key's earlier sources, that apply has */
 } SlotPool;
 
 static TupleTableSlot *
