@@ -143,7 +143,7 @@ like(error_of("ALTER FOREIGN TABLE m ADD COLUMN x text OPTIONS (metadata 'value.
 # === a maintained table: left out values, a new schema, a registry that is away ===
 my $unavailable = '__debezium_unavailable_value';
 my $clock = 1700000000000;
-sub produce_hex { my (@messages) = @_; produce($topic, map { my ($k, $v) = @$_; "[ts=" . $clock++ . "] x'$k'|" . (defined $v ? "x'$v'" : '\N') } @messages); return; }
+sub produce_hex { my (@messages) = @_; produce($topic, map { my ($k, $v, $header) = @$_; "[ts=" . $clock++ . ($header ? " h=$header" : '') . "] x'$k'|" . (defined $v ? "x'$v'" : '\N') } @messages); return; }
 produce_hex(
 	[ key(1), event('r', undef, image(1, name => string('large'), raw => bytes('cafe'), small => long(1))) ],
 	[ key(1), event('u', undef, image(1, name => string($unavailable), raw => string($unavailable), small => long(2))) ],
@@ -162,6 +162,12 @@ $registry->restart(schemas => { %schemas, 46 => $schemas{42} });
 wait_until($node, "SELECT count(*) = 3 FROM kept", 't', '.. and it goes on when it is');
 is(sql('SELECT id, name, small, extra FROM kept ORDER BY id'), "1|large|3|\n2|zwei||new\n4|four||e", 'old and new schemas side by side');
 is(sql("SELECT string_agg(coalesce(small::text, '-'), ',' ORDER BY system_time) FROM kept_history WHERE id = 1"), '1,2,3', 'and in its history');
+
+# a key's change: the header is JSON, whatever keys and values are
+produce_hex([ key(4), event('d', image(4), undef), '__debezium.newkey:{"id":5}' ], [ key(4), undef ],
+	[ key(5), event('c', undef, image(5, name => string($unavailable), raw => string($unavailable), small => long(5))), '__debezium.oldkey:{"id":4}' ]);
+sql("SELECT upsert_kafka.wait_for('kept')");
+is(sql('SELECT id, name, small FROM kept WHERE id > 3'), '5|four|5', 'a row whose key changed keeps its values');
 
 # === TRUNCATE, applied (X10) ===
 my $truncated = create_topic(unique_topic('debezium_avro_truncate'), 1);

@@ -24,6 +24,9 @@ typedef struct Change
 								 * in a topic whose deletes have one */
 	const Bitmapset *unchanged; /* indexes of columns that are NULL since the message
 								 * does not hold their value: they keep the row's */
+	bool		moves;			/* a delete whose row goes on under another key */
+	const Datum *old_key;		/* the row had this key until now (key columns only, by
+								 * attnum - 1), and 'unchanged' means that row's values */
 	Datum	   *values;			/* TopicTable.natts of them, attnum - 1 */
 	bool	   *isnull;
 } Change;
@@ -87,9 +90,11 @@ extern ChangeDecoder *change_decoder_create(const TopicTable *table, const Bitma
 
 /*
  * From here on changes say by 'unchanged' what their messages did not hold; otherwise
- * such columns are just NULL, and the first one raises a WARNING.
+ * such columns are just NULL, and the first one raises a WARNING.  Where the format's
+ * messages tell of a key's change, 'old_key' is set beside 'unchanged', of a key of these
+ * columns, and with 'moves' so is that of deletes.
  */
-extern void change_decoder_tell_unchanged(ChangeDecoder *decoder);
+extern void change_decoder_tell_unchanged(ChangeDecoder *decoder, int nkeys, const AttrNumber *keys, bool moves);
 
 extern ChangeBatch *change_batch_create(MemoryContext parent);
 extern void change_batch_reset(ChangeBatch *batch);

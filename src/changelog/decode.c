@@ -14,6 +14,7 @@
 #include "changelog/change.h"
 #include "changelog/columns.h"
 #include "changelog/metadata.h"
+#include "changelog/old_key.h"
 #include "compat.h"
 #include "fdw/pending.h"
 #include "lib/stringinfo.h"
@@ -61,6 +62,8 @@ struct ChangeDecoder
 	int			marker;			/* where the delete marker's text is; -1: there is none */
 	Size		marker_len;		/* of the text that means a delete */
 	bool		tell_unchanged;
+	OldKeyReader *old_key;		/* NULL: messages do not tell of it, or nobody asks */
+	bool		tell_moves;
 	bool		ignores_errors; /* of key or value */
 	bool		warned;			/* of a value that the messages do not hold */
 	int			nmetadata;
@@ -208,7 +211,14 @@ append_row(ChangeDecoder *decoder, RowKind kind)
 	change->timestamp = record->timestamp;
 	change->values = decoder->sink.values;
 	change->isnull = decoder->sink.isnull;
-	change->unchanged = unchanged;
+	if (kind == ROW_DELETE)
+		change->moves = decoder->tell_moves && old_key_moves(decoder->old_key, record);
+	else if (unlikely(unchanged != NULL))
+	{
+		change->unchanged = unchanged;
+		if (decoder->old_key)
+			change->old_key = old_key_read(decoder->old_key, record);
+	}
 	keep_row(batch);
 }
 
@@ -555,7 +565,7 @@ change_error_truncate(ChangeError *error)
 	memset(error, 0, sizeof(*error));
 	error->sqlerrcode = ERRCODE_INVALID_PARAMETER_VALUE;
 	error->message = _("the source table was truncated, and the messages are of several partitions");
-	error->hint = _("The event is in one of them, and nothing says which messages of the others were before it. The option truncate 'ignore' passes it by and keeps the rows.");
+	error->hint = _("The event is in one of them, and nothing says which messages of the others were before it. The option truncate 'ignore' passes it by and keeps the rows; a DELETE on the foreign table then removes those that are older. In a topic of one partition it is applied.");
 }
 
 static char *
@@ -973,7 +983,10 @@ change_decoder_create(const TopicTable *table, const Bitmapset *wanted)
 }
 
 void
-change_decoder_tell_unchanged(ChangeDecoder *decoder)
+change_decoder_tell_unchanged(ChangeDecoder *decoder, int nkeys, const AttrNumber *keys, bool moves)
 {
 	decoder->tell_unchanged = true;
+	if (nkeys > 0 && decoder->table->value_format->old_key_header)
+		decoder->old_key = old_key_reader_create(decoder->table, nkeys, keys);
+	decoder->tell_moves = moves && decoder->old_key != NULL;
 }

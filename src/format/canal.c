@@ -8,7 +8,6 @@
 
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
-#include "commands/defrem.h"
 #include "format/cdc_json.h"
 #include "format/formats.h"
 #include "mb/pg_wchar.h"
@@ -73,13 +72,8 @@ static const CdcSource canal_sources[] = {
 };
 
 static const FormatOption canal_options[] = {
-	CDC_NUL_OPTION,
+	CDC_JSON_OPTIONS,
 	CDC_TRUNCATE_OPTION,
-	IGNORE_PARSE_ERRORS_OPTION,
-	JSON_WRITE_OPTIONS,
-	CDC_STYLE_OPTIONS,
-	CDC_EMPTY_OPTION,
-	CDC_FRAMING_OPTION,
 	{"database_include", "regex", "a regular expression; events of databases that it does not match as a whole give no rows"},
 	{"table_include", "regex", "a regular expression; events of tables that it does not match as a whole give no rows"},
 	{NULL}
@@ -124,12 +118,13 @@ typedef struct CanalDecoder
 
 /* === Filters ================================================================ */
 
-/* A pattern is for whole names. */
+/* A pattern is for whole names; without one all are wanted. */
 static void
 filter_create(CanalFilter *filter, CanalMember member, const char *pattern)
 {
 	filter->member = member;
-	filter->pattern = cstring_to_text(psprintf("^(?:%s)$", pattern));
+	if (pattern)
+		filter->pattern = cstring_to_text(psprintf("^(?:%s)$", pattern));
 }
 
 static bool
@@ -172,6 +167,17 @@ filter_matches(CanalDecoder *decoder, CanalFilter *filter)
 	return filter->last_matches;
 }
 
+static bool
+filters_match(CanalDecoder *decoder)
+{
+	for (int i = 0; i < lengthof(decoder->filters); i++)
+	{
+		if (!filter_matches(decoder, &decoder->filters[i]))
+			return false;
+	}
+	return true;
+}
+
 /* === Decoding =============================================================== */
 
 /* "old" holds only what an update has changed; the rest is as in "data" */
@@ -187,25 +193,17 @@ static Decoder *
 canal_create(const DecoderSpec *spec)
 {
 	CanalDecoder *decoder = palloc0(sizeof(CanalDecoder));
-	ListCell   *lc;
 
 	decoder->context = CurrentMemoryContext;
-	foreach(lc, spec->options)
-	{
-		DefElem    *option = (DefElem *) lfirst(lc);
-
-		if (strcmp(option->defname, "database_include") == 0)
-			filter_create(&decoder->filters[0], CANAL_DATABASE, defGetString(option));
-		else if (strcmp(option->defname, "table_include") == 0)
-			filter_create(&decoder->filters[1], CANAL_TABLE, defGetString(option));
-	}
+	filter_create(&decoder->filters[0], CANAL_DATABASE, format_option(spec->options, "database_include"));
+	filter_create(&decoder->filters[1], CANAL_TABLE, format_option(spec->options, "table_include"));
 	cdc_decoder_init(&decoder->cdc, &canal_events, spec);
 	decoder->cdc.read_row = canal_read_row;
 	decoder->row = cdc_row_create(&decoder->cdc, spec, NULL);
 	return &decoder->cdc.base;
 }
 
-/* Find what a message tells; CDC_NO_ROW if it has no row of the table. */
+/* Find what a message tells; CDC_NO_ROW if nothing of the table. */
 static CdcOp
 find_event(CanalDecoder *decoder, const char *bytes, Size len)
 {
@@ -213,15 +211,10 @@ find_event(CanalDecoder *decoder, const char *bytes, Size len)
 
 	cdc_scan(&decoder->cdc, bytes, len);
 	op = cdc_find_op(&decoder->cdc);
-	if (op == CDC_NO_ROW)
-		return op;
-	for (int i = 0; i < lengthof(decoder->filters); i++)
-	{
-		if (!filter_matches(decoder, &decoder->filters[i]))
-			return CDC_NO_ROW;
-	}
+	if (op == CDC_NO_ROW || !filters_match(decoder))
+		return CDC_NO_ROW;
 	op = cdc_op(&decoder->cdc);
-	return cdc_tells_row(&decoder->cdc, op) ? op : CDC_NO_ROW;
+	return cdc_tells_change(&decoder->cdc, op) ? op : CDC_NO_ROW;
 }
 
 static void
@@ -238,31 +231,17 @@ begin_rows(const CanalDecoder *decoder, CanalMember member, JsonScan *scan)
 	(void) json_scan_array_begin(scan);
 }
 
-/* Of the table whose events are wanted; for a scanned message */
-static bool
-is_truncate(CanalDecoder *decoder)
-{
-	for (int i = 0; i < lengthof(decoder->filters); i++)
-	{
-		if (!filter_matches(decoder, &decoder->filters[i]))
-			return false;
-	}
-	return cdc_truncates(&decoder->cdc);
-}
-
 static bool
 canal_truncates(Decoder *base, const char *bytes, Size len)
 {
-	CanalDecoder *decoder = (CanalDecoder *) base;
-
-	return cdc_peek(&decoder->cdc, bytes, len) && cdc_truncates(&decoder->cdc) && is_truncate(decoder);
+	return cdc_truncates(base, bytes, len) && filters_match((CanalDecoder *) base);
 }
 
 static void
 canal_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 {
 	CanalDecoder *decoder = (CanalDecoder *) base;
-	JsonText	data;
+	JsonText	data = {.kind = JK_MISSING};
 	JsonText	old = {.kind = JK_MISSING};
 	CdcChange	change = {.before = &data, .after = &data};
 	JsonScan	data_scan;
@@ -273,15 +252,13 @@ canal_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		return;
 	change.op = find_event(decoder, bytes, len);
 	if (change.op == CDC_NO_ROW)
+		return;
+	cdc_read_metadata(&decoder->cdc, canal_sources, sink);
+	if (change.op == CDC_TRUNCATE)
 	{
-		if (base->applies_truncate && is_truncate(decoder))
-		{
-			cdc_read_metadata(&decoder->cdc, canal_sources, sink);
-			cdc_emit_truncate(&decoder->cdc, sink);
-		}
+		cdc_emit_change(&decoder->cdc, &change, sink);
 		return;
 	}
-	cdc_read_metadata(&decoder->cdc, canal_sources, sink);
 	has_old = change.op == CDC_UPDATE && decoder->cdc.found[CANAL_OLD].kind > JK_NULL;
 	begin_rows(decoder, CANAL_DATA, &data_scan);
 	if (has_old)
@@ -315,7 +292,7 @@ canal_has_row(Decoder *base, const char *bytes, Size len)
 
 	if (cdc_is_empty(&decoder->cdc, len, NULL))
 		return decoder->cdc.empty == CDC_EMPTY_DELETE;
-	return find_event(decoder, bytes, len) != CDC_NO_ROW;
+	return find_event(decoder, bytes, len) >= CDC_INSERT;
 }
 
 /* === Encoding =============================================================== */

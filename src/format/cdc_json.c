@@ -8,7 +8,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "commands/defrem.h"
 #include "common/int.h"
 #include "format/cdc_json.h"
 #include "format/connect.h"
@@ -55,7 +54,6 @@ cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec
 {
 	int		   *field_of = palloc(sizeof(int) * format->nmembers);
 	ValueStyle	style = format->style;
-	ListCell   *lc;
 
 	decoder->base.routine = format->routine;
 	decoder->base.ignores_errors = ignores_parse_errors(spec->options);
@@ -66,23 +64,12 @@ cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec
 	decoder->members = json_fields_create(format->nmembers, format->members, field_of);
 	decoder->found = palloc0(sizeof(JsonText) * format->nmembers);
 	decoder->op = &decoder->found[format->op_member];
-	foreach(lc, spec->options)
-	{
-		DefElem    *option = (DefElem *) lfirst(lc);
-
-		if (strcmp(option->defname, "nul_handling") == 0)
-			decoder->strip_nul = strcmp(defGetString(option), "strip") == 0;
-		else if (strcmp(option->defname, "truncate") == 0)
-		{
-			decoder->ignore_truncate = strcmp(defGetString(option), "ignore") == 0;
-			decoder->base.applies_truncate = strcmp(defGetString(option), "apply") == 0;
-		}
-		else if (strcmp(option->defname, "registry_framing") == 0)
-			decoder->strip_framing = strcmp(defGetString(option), "strip") == 0;
-		else if (strcmp(option->defname, "empty_value") == 0)
-			decoder->empty = strcmp(defGetString(option), "error") == 0 ? CDC_EMPTY_ERROR :
-				strcmp(defGetString(option), "delete") == 0 ? CDC_EMPTY_DELETE : CDC_EMPTY_IGNORE;
-	}
+	decoder->strip_nul = format_option_is(spec->options, "nul_handling", "strip");
+	decoder->ignore_truncate = format_option_is(spec->options, "truncate", "ignore");
+	decoder->base.applies_truncate = format_option_is(spec->options, "truncate", "apply");
+	decoder->strip_framing = format_option_is(spec->options, "registry_framing", "strip");
+	decoder->empty = format_option_is(spec->options, "empty_value", "delete") ? CDC_EMPTY_DELETE :
+		format_option_is(spec->options, "empty_value", "ignore") ? CDC_EMPTY_IGNORE : CDC_EMPTY_ERROR;
 	value_style_parse(spec->options, &style);
 
 	decoder->columns = palloc(sizeof(FormatColumn) * Max(spec->ncolumns, 1));
@@ -202,15 +189,18 @@ cdc_op(const CdcDecoder *decoder)
 }
 
 bool
-cdc_tells_row(const CdcDecoder *decoder, CdcOp op)
+cdc_tells_change(const CdcDecoder *decoder, CdcOp op)
 {
+	if (op != CDC_TRUNCATE)
+		return op >= CDC_INSERT;
+
 	/* a truncated table is no row, but no small matter */
-	if (op == CDC_TRUNCATE && !decoder->ignore_truncate && !decoder->base.applies_truncate)
+	if (!decoder->ignore_truncate && !decoder->base.applies_truncate)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the source table was truncated"),
 				 errhint("The option truncate 'apply' deletes all rows, where all messages are of one partition; 'ignore' passes it by and keeps them.")));
-	return op >= CDC_INSERT;
+	return decoder->base.applies_truncate;
 }
 
 bool
@@ -233,9 +223,11 @@ cdc_peek(CdcDecoder *decoder, const char *bytes, Size len)
 }
 
 bool
-cdc_truncates(const CdcDecoder *decoder)
+cdc_truncates(Decoder *decoder, const char *bytes, Size len)
 {
-	return cdc_find_op(decoder) == CDC_TRUNCATE;
+	CdcDecoder *cdc = (CdcDecoder *) decoder;
+
+	return cdc_peek(cdc, bytes, len) && cdc_find_op(cdc) == CDC_TRUNCATE;
 }
 
 CdcOp
@@ -245,7 +237,7 @@ cdc_begin(CdcDecoder *decoder, const char *bytes, Size len)
 
 	cdc_scan(decoder, bytes, len);
 	op = cdc_op(decoder);
-	return cdc_tells_row(decoder, op) ? op : CDC_NO_ROW;
+	return cdc_tells_change(decoder, op) ? op : CDC_NO_ROW;
 }
 
 bool
@@ -255,7 +247,7 @@ cdc_has_row(Decoder *decoder, const char *bytes, Size len)
 
 	if (cdc_is_empty(cdc, len, NULL))
 		return cdc->empty == CDC_EMPTY_DELETE;
-	return cdc_begin(cdc, bytes, len) != CDC_NO_ROW;
+	return cdc_begin(cdc, bytes, len) >= CDC_INSERT;
 }
 
 /* ------------------------------------------------------------------------
@@ -366,17 +358,16 @@ emit_row(CdcDecoder *decoder, const JsonText *row, bool before, RowKind kind, Ro
 }
 
 void
-cdc_emit_truncate(CdcDecoder *decoder, RowSink *sink)
-{
-	set_metadata(decoder, sink);
-	sink->emit(sink, ROW_TRUNCATE);
-}
-
-void
 cdc_emit_change(CdcDecoder *decoder, const CdcChange *change, RowSink *sink)
 {
 	bool		has_before = change->before->kind > JK_NULL;
 
+	if (change->op == CDC_TRUNCATE)
+	{
+		set_metadata(decoder, sink);
+		sink->emit(sink, ROW_TRUNCATE);
+		return;
+	}
 	if (change->op == CDC_DELETE)
 	{
 		if (has_before && !decoder->upsert)

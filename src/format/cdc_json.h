@@ -102,7 +102,7 @@ typedef struct CdcDecoder
 	void		(*read_row) (struct CdcDecoder *decoder, const JsonText *row, bool before, RowSink *sink);
 } CdcDecoder;
 
-/* The change of one row.  A missing or null row is none. */
+/* The change of one row, or a TRUNCATE.  A missing or null row is none. */
 typedef struct CdcChange
 {
 	CdcOp		op;
@@ -124,7 +124,10 @@ typedef struct CdcChange
 #define CDC_STYLE_OPTIONS \
 	TIME_UNIT_OPTION, DECIMAL_FORMAT_OPTION, BINARY_FORMAT_OPTION
 
-/* .. and IGNORE_PARSE_ERRORS_OPTION (lenient.h) */
+/* All of them but CDC_TRUNCATE_OPTION, and those that write: of formats that are JSON. */
+#define CDC_JSON_OPTIONS \
+	CDC_NUL_OPTION, IGNORE_PARSE_ERRORS_OPTION, JSON_WRITE_OPTIONS, CDC_STYLE_OPTIONS, CDC_EMPTY_OPTION, \
+	CDC_FRAMING_OPTION
 
 /* Fill in a zeroed decoder; read_row is the format's.  In CurrentMemoryContext. */
 extern void cdc_decoder_init(CdcDecoder *decoder, const CdcFormat *format, const DecoderSpec *spec);
@@ -144,25 +147,25 @@ extern CdcOp cdc_op(const CdcDecoder *decoder);
 /* The same, CDC_UNKNOWN instead of an ERROR. */
 extern CdcOp cdc_find_op(const CdcDecoder *decoder);
 
-/* Is there a row to be told of?  ERROR 22023 for a TRUNCATE that is neither ignored nor applied. */
-extern bool cdc_tells_row(const CdcDecoder *decoder, CdcOp op);
-
 /*
- * For FormatRoutine.truncates: scan what may be an event, without ERROR and without checks
- * that decoding makes; and does a scanned one tell of a TRUNCATE?
+ * Is there a change to be told of, of a row, or a TRUNCATE that is applied?  ERROR 22023 for
+ * one that is neither ignored nor applied.
  */
-extern bool cdc_peek(CdcDecoder *decoder, const char *bytes, Size len);
-extern bool cdc_truncates(const CdcDecoder *decoder);
-
-/* Emit that all rows are gone, with the metadata that was read. */
-extern void cdc_emit_truncate(CdcDecoder *decoder, RowSink *sink);
+extern bool cdc_tells_change(const CdcDecoder *decoder, CdcOp op);
 
 /*
- * All of that at once: the operation of a message that tells of a row, or CDC_NO_ROW;
+ * All of that at once: the operation of a message that tells of a change, or CDC_NO_ROW;
  * and as FormatRoutine.has_row.
  */
 extern CdcOp cdc_begin(CdcDecoder *decoder, const char *bytes, Size len);
 extern bool cdc_has_row(Decoder *decoder, const char *bytes, Size len);
+
+/*
+ * Scan what may be an event, without ERROR and without checks that decoding makes; and as
+ * FormatRoutine.truncates.
+ */
+extern bool cdc_peek(CdcDecoder *decoder, const char *bytes, Size len);
+extern bool cdc_truncates(Decoder *decoder, const char *bytes, Size len);
 
 /*
  * Metadata of the message at hand, for all of its rows: all columns at once, or one by
@@ -172,7 +175,7 @@ extern void cdc_read_metadata(CdcDecoder *decoder, const CdcSource *sources, Row
 extern void cdc_metadata_value(CdcMetadataColumn *column, const JsonText *value);
 extern void cdc_metadata_time(const CdcDecoder *decoder, CdcMetadataColumn *column, const JsonText *value, int unit_ms);
 
-/* Emit the rows of a change, with their metadata.  ERROR 22004 if one is missing. */
+/* Emit what a change tells, with its metadata.  ERROR 22004 if a row is missing. */
 extern void cdc_emit_change(CdcDecoder *decoder, const CdcChange *change, RowSink *sink);
 
 /* === Rows =================================================================== */

@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "commands/defrem.h"
 #include "format/debezium.h"
 
 const char *const debezium_members[NWRAPPED] = {
@@ -31,27 +30,20 @@ const CdcWord debezium_words[] = {
 static void
 read_options(const DebeziumDecoder *decoder, const DecoderSpec *spec, ConnectOptions *options)
 {
-	ListCell   *lc;
+	const char *unit = format_option(spec->options, "time_unit");
 
 	memset(options, 0, sizeof(*options));
 	options->time_zone = spec->time_zone;
 	options->strip_nul = decoder->cdc.strip_nul;
 	options->lenient = &decoder->cdc.base.lenient;
-	options->unavailable = "__debezium_unavailable_value";
-	foreach(lc, spec->options)
-	{
-		DefElem    *option = (DefElem *) lfirst(lc);
-		const char *value = defGetString(option);
-
-		if (strcmp(option->defname, "time_unit") == 0)
-			options->unit = strcmp(value, "s") == 0 ? CONNECT_SECONDS :
-				strcmp(value, "ms") == 0 ? CONNECT_MILLIS :
-				strcmp(value, "us") == 0 ? CONNECT_MICROS : CONNECT_NANOS;
-		else if (strcmp(option->defname, "unavailable") == 0)
-			options->unavailable_error = strcmp(value, "error") == 0;
-		else if (strcmp(option->defname, "unavailable_value") == 0)
-			options->unavailable = value;
-	}
+	if (unit)
+		options->unit = strcmp(unit, "s") == 0 ? CONNECT_SECONDS :
+			strcmp(unit, "ms") == 0 ? CONNECT_MILLIS :
+			strcmp(unit, "us") == 0 ? CONNECT_MICROS : CONNECT_NANOS;
+	options->unavailable_error = format_option_is(spec->options, "unavailable", "error");
+	options->unavailable = format_option(spec->options, "unavailable_value");
+	if (options->unavailable == NULL)
+		options->unavailable = "__debezium_unavailable_value";
 }
 
 void
@@ -124,13 +116,7 @@ debezium_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		return;
 	}
 	change.op = cdc_op(&decoder->cdc);
-	if (change.op == CDC_TRUNCATE && base->applies_truncate)
-	{
-		read_metadata(decoder, sink);
-		cdc_emit_truncate(&decoder->cdc, sink);
-		return;
-	}
-	if (!cdc_tells_row(&decoder->cdc, change.op))
+	if (!cdc_tells_change(&decoder->cdc, change.op))
 		return;
 	read_metadata(decoder, sink);
 	cdc_emit_change(&decoder->cdc, &change, sink);
@@ -140,10 +126,14 @@ bool
 debezium_has_row(Decoder *base, const char *bytes, Size len)
 {
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
+	CdcOp		op;
 
 	if (cdc_is_empty(&decoder->cdc, len, NULL))
 		return decoder->cdc.empty == CDC_EMPTY_DELETE;
-	return !decoder->find_event(decoder, bytes, len) || cdc_tells_row(&decoder->cdc, cdc_op(&decoder->cdc));
+	if (!decoder->find_event(decoder, bytes, len))
+		return true;			/* a tombstone */
+	op = cdc_op(&decoder->cdc);
+	return cdc_tells_change(&decoder->cdc, op) && op >= CDC_INSERT;
 }
 
 bool
@@ -151,5 +141,5 @@ debezium_truncates(Decoder *base, const char *bytes, Size len)
 {
 	DebeziumDecoder *decoder = (DebeziumDecoder *) base;
 
-	return len > 0 && decoder->peek_event(decoder, bytes, len) && cdc_truncates(&decoder->cdc);
+	return len > 0 && decoder->peek_event(decoder, bytes, len) && cdc_find_op(&decoder->cdc) == CDC_TRUNCATE;
 }

@@ -62,11 +62,18 @@ typedef enum EventMetadata
 #define DEBEZIUM_SCHEMA_METADATA \
 	{"schema", TEXTOID}
 
+/* Members of a FormatRoutine that are the same for all back ends. */
+#define DEBEZIUM_ROUTINE \
+	.changelog = true, \
+	.connect = true, \
+	.new_key_header = "__debezium.newkey", \
+	.old_key_header = "__debezium.oldkey", \
+	.decode = debezium_decode, \
+	.has_row = debezium_has_row, \
+	.truncates = debezium_truncates
+
 #define DEBEZIUM_OPTIONS \
-	CDC_NUL_OPTION, \
 	CDC_TRUNCATE_OPTION, \
-	IGNORE_PARSE_ERRORS_OPTION, \
-	CDC_EMPTY_OPTION, \
 	{"unavailable", "keep|error", "what a value means that the message does not hold since it did not change"}, \
 	{"unavailable_value", "text", "the text that stands for such a value"}
 

@@ -27,6 +27,9 @@ static const FormatOption debezium_options[] = {
 	AVRO_SUBJECT_OPTION,
 	{"schema", "text", "the Avro schema to write with, as JSON text: a record with before, after and op; default: as Flink derives it from the columns"},
 	DEBEZIUM_OPTIONS,
+	CDC_NUL_OPTION,
+	IGNORE_PARSE_ERRORS_OPTION,
+	CDC_EMPTY_OPTION,
 	TIME_UNIT_OPTION,
 	{NULL}
 };
@@ -426,15 +429,11 @@ debezium_encode(Encoder *base, const Datum *values, const bool *isnull, StringIn
 
 const FormatRoutine debezium_avro_confluent_format = {
 	.name = "debezium-avro-confluent",
-	.changelog = true,
-	.connect = true,
+	DEBEZIUM_ROUTINE,
 	.registry = true,
 	.options = debezium_options,
 	.metadata = debezium_metadata,
 	.create = debezium_create,
-	.decode = debezium_decode,
 	.create_encoder = debezium_create_encoder,
-	.encode = debezium_encode,
-	.has_row = debezium_has_row,
-	.truncates = debezium_truncates
+	.encode = debezium_encode
 };

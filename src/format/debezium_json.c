@@ -19,9 +19,7 @@ static const FormatMetadata debezium_metadata[] = {
 
 static const FormatOption debezium_options[] = {
 	DEBEZIUM_OPTIONS,
-	JSON_WRITE_OPTIONS,
-	CDC_STYLE_OPTIONS,
-	CDC_FRAMING_OPTION,
+	CDC_JSON_OPTIONS,
 	{NULL}
 };
 
@@ -140,14 +138,10 @@ debezium_create_encoder(const EncoderSpec *spec)
 
 const FormatRoutine debezium_json_format = {
 	.name = "debezium-json",
-	.changelog = true,
-	.connect = true,
+	DEBEZIUM_ROUTINE,
 	.options = debezium_options,
 	.metadata = debezium_metadata,
 	.create = debezium_create,
-	.decode = debezium_decode,
 	.create_encoder = debezium_create_encoder,
-	.encode = cdc_encode,
-	.has_row = debezium_has_row,
-	.truncates = debezium_truncates
+	.encode = cdc_encode
 };

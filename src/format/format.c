@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "commands/defrem.h"
 #include "format/formats.h"
 
 static const FormatRoutine *const formats[] = {
@@ -53,6 +54,29 @@ format_metadata(const FormatRoutine *format, const char *name)
 			return metadata;
 	}
 	return NULL;
+}
+
+const char *
+format_option(List *options, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, options)
+	{
+		DefElem    *option = (DefElem *) lfirst(lc);
+
+		if (strcmp(option->defname, name) == 0)
+			return defGetString(option);
+	}
+	return NULL;
+}
+
+bool
+format_option_is(List *options, const char *name, const char *value)
+{
+	const char *given = format_option(options, name);
+
+	return given != NULL && strcmp(given, value) == 0;
 }
 
 const char *

@@ -149,6 +149,13 @@ typedef struct FormatRoutine
 	const FormatMetadata *metadata; /* NULL, or ends with a NULL name */
 
 	/*
+	 * Headers of the two messages of a row whose key changes, or NULL: the delete's says
+	 * that it goes on under another key, the new row's has the old key, in JSON.
+	 */
+	const char *new_key_header;
+	const char *old_key_header;
+
+	/*
 	 * What the options of a key or value cannot be together, at DDL time and when used.
 	 * ERROR HV024.  NULL: each by itself says it all.
 	 */
@@ -208,6 +215,10 @@ extern const FormatRoutine *format_lookup(const char *name);
 
 /* NULL-terminated; what hints choose from. */
 extern const char *const *format_names(void);
+
+/* What is given for one of a format's options, NULL if nothing is; is it that value? */
+extern const char *format_option(List *options, const char *name);
+extern bool format_option_is(List *options, const char *name, const char *value);
 
 /* NULL if the format offers no metadata of that name. */
 extern const FormatMetadata *format_metadata(const FormatRoutine *format, const char *name);

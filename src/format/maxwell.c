@@ -55,12 +55,7 @@ static const CdcSource maxwell_sources[] = {
 
 /* Maxwell tells of no TRUNCATE */
 static const FormatOption maxwell_options[] = {
-	CDC_NUL_OPTION,
-	IGNORE_PARSE_ERRORS_OPTION,
-	JSON_WRITE_OPTIONS,
-	CDC_STYLE_OPTIONS,
-	CDC_EMPTY_OPTION,
-	CDC_FRAMING_OPTION,
+	CDC_JSON_OPTIONS,
 	{NULL}
 };
 

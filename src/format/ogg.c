@@ -6,7 +6,6 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
-#include "commands/defrem.h"
 #include "format/cdc_json.h"
 #include "format/formats.h"
 
@@ -47,13 +46,8 @@ static const CdcSource ogg_sources[] = {
 };
 
 static const FormatOption ogg_options[] = {
-	CDC_NUL_OPTION,
+	CDC_JSON_OPTIONS,
 	CDC_TRUNCATE_OPTION,
-	IGNORE_PARSE_ERRORS_OPTION,
-	JSON_WRITE_OPTIONS,
-	CDC_STYLE_OPTIONS,
-	CDC_EMPTY_OPTION,
-	CDC_FRAMING_OPTION,
 	{"missing", "keep|null", "what a column means that an update does not hold: it keeps its value, or is null"},
 	{NULL}
 };
@@ -106,18 +100,11 @@ static Decoder *
 ogg_create(const DecoderSpec *spec)
 {
 	OggDecoder *decoder = palloc0(sizeof(OggDecoder));
-	ListCell   *lc;
 
 	cdc_decoder_init(&decoder->cdc, &ogg_events, spec);
 	decoder->cdc.read_row = ogg_read_row;
 	decoder->row = cdc_row_create(&decoder->cdc, spec, NULL);
-	foreach(lc, spec->options)
-	{
-		DefElem    *option = (DefElem *) lfirst(lc);
-
-		if (strcmp(option->defname, "missing") == 0)
-			decoder->missing_null = strcmp(defGetString(option), "null") == 0;
-	}
+	decoder->missing_null = format_option_is(spec->options, "missing", "null");
 	return &decoder->cdc.base;
 }
 
@@ -132,27 +119,12 @@ ogg_decode(Decoder *base, const char *bytes, Size len, RowSink *sink)
 		return;
 	change.op = cdc_begin(&decoder->cdc, bytes, len);
 	if (change.op == CDC_NO_ROW)
-	{
-		if (base->applies_truncate && cdc_truncates(&decoder->cdc))
-		{
-			cdc_read_metadata(&decoder->cdc, ogg_sources, sink);
-			cdc_emit_truncate(&decoder->cdc, sink);
-		}
 		return;
-	}
 	decoder->update = change.op == CDC_UPDATE;
 	if (decoder->update)
 		cdc_row_check_key(decoder->row, change.before, change.after);
 	cdc_read_metadata(&decoder->cdc, ogg_sources, sink);
 	cdc_emit_change(&decoder->cdc, &change, sink);
-}
-
-static bool
-ogg_truncates(Decoder *base, const char *bytes, Size len)
-{
-	OggDecoder *decoder = (OggDecoder *) base;
-
-	return cdc_peek(&decoder->cdc, bytes, len) && cdc_truncates(&decoder->cdc);
 }
 
 static Encoder *
@@ -171,5 +143,5 @@ const FormatRoutine ogg_json_format = {
 	.create_encoder = ogg_create_encoder,
 	.encode = cdc_encode,
 	.has_row = cdc_has_row,
-	.truncates = ogg_truncates
+	.truncates = cdc_truncates
 };

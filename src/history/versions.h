@@ -29,7 +29,9 @@
  * Where no history is kept, <t>__origins has the same columns, unique on (key
  * columns, __partition): the last message of each key in each partition, 'u' or
  * 'd'.  A lower-case row has only its key columns filled in (the current table
- * has the values); upper-case 'U' rows have the whole row.
+ * has the values); upper-case 'U' rows have the whole row.  'm' and 'M' are deletes of rows that
+ * go on under another key, and tombstones behind them; they have the whole row that was
+ * deleted, for the new key's to take values from.
  */
 #ifndef UK_VERSIONS_H
 #define UK_VERSIONS_H
@@ -53,6 +55,7 @@
 
 #define VERSION_OP_IS_DERIVED(op)	((op) == 'r' || (op) == 'e' || (op) == 'R' || (op) == 'E')
 #define VERSION_OP_HAS_ROW(op)		((op) == 'u' || (op) == 'r' || (op) == 'U' || (op) == 'R')
+#define ORIGIN_OP_IS_WHOLE(op)		((op) == 'U' || (op) == 'm' || (op) == 'M')
 #define VERSION_OP_IS_SHARED(op)	((op) >= 'A' && (op) <= 'Z')
 
 #endif							/* UK_VERSIONS_H */

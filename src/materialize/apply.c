@@ -236,9 +236,8 @@ apply_read_system(Applier *applier, TupleTableSlot *slot, bool with_row)
 	return row;
 }
 
-/* A change's row as a tuple of its own, in the layout of versions or origins. */
-static RowSource *
-copy_row(Applier *applier, const RowSource *source)
+RowSource *
+apply_copy_row(Applier *applier, const RowSource *source)
 {
 	MemoryContext old = MemoryContextSwitchTo(applier->key_context);
 	TableWriter *writer = applier->versions ? applier->versions : applier->origins;
@@ -365,7 +364,7 @@ apply_version(Applier *applier, const Change *change)
 
 	if (timeline->shared)
 	{
-		message.row = message.op == 'u' ? copy_row(applier, &source) : NULL;
+		message.row = message.op == 'u' ? apply_copy_row(applier, &source) : NULL;
 		timeline_message(timeline, &message);
 		return;					/* settled when the key ends */
 	}
@@ -383,7 +382,7 @@ apply_version(Applier *applier, const Change *change)
 		{
 			if (applier->winner.tuple)
 				heap_freetuple(applier->winner.tuple);
-			applier->winner.tuple = top ? copy_row(applier, &source)->tuple : NULL;
+			applier->winner.tuple = top ? apply_copy_row(applier, &source)->tuple : NULL;
 			applier->winner_changed = true;
 		}
 	}

@@ -65,6 +65,12 @@ extern void applier_change(Applier *applier, const Change *change);
 extern void applier_key_end(Applier *applier);
 
 /*
+ * Changes of any keys in the order of each source, ROW_TRUNCATE and changes with an old_key
+ * among them.  Sorts them; a key may come again only after applier_flush().
+ */
+extern void applier_batch(Applier *applier, Change *changes, int n);
+
+/*
  * The source was truncated: what a delete of every row that there is says, with the
  * offset and the moment of the change.  All changes before it have been applied, all of
  * them from its partition.  Between two keys.

@@ -1,7 +1,7 @@
 /*
  * apply_before.c
  *	  What a change takes over from the message before it: of the same key, in the same
- *	  partition.
+ *	  partition.  (From another key's: apply_move.c.)
  *
  * Change events may leave out large values that did not change (case C09), and the
  * tombstone behind a delete has no time of its own.  Both are settled here, by the
@@ -34,7 +34,7 @@ before_message(Before *before, const VersionRow *message)
 	const RowSource *source = message->row;
 
 	before->found = true;
-	before->deleted = message->op == 'd' || message->op == 'D';
+	before->deleted = !VERSION_OP_HAS_ROW(message->op);
 	before->moment = message->valid_from;
 	if (source)
 	{
@@ -177,6 +177,9 @@ nothing_to_keep(Applier *applier, const Change *change)
 	const Position *source = map->positions && change->source < map->positions->n ?
 		&map->positions->positions[change->source] : NULL;
 	bool		warned = applier->missing_values > 0;
+	const char *topic = source ? source->topic : map->topic->topic;
+	int			partition = source ? source->partition : change->source;
+	bool	   *no_nulls = NULL;
 
 	for (int i = 0; i < map->ncolumns; i++)
 	{
@@ -185,14 +188,19 @@ nothing_to_keep(Applier *applier, const Change *change)
 	}
 	if (warned)
 		return;
+	if (change->old_key)
+		no_nulls = palloc0(map->topic->natts * sizeof(bool));
 	ereport(WARNING,
 			(errcode(ERRCODE_WARNING),
 			 errmsg("column \"%s\" of maintained table \"%s\" is set to null for key %s",
 					map->topic->columns[first].name, get_rel_name(applier->table->target),
 					apply_key_text(map, change->values, change->isnull)),
+			 change->old_key ?
+			 errdetail("Topic \"%s\", partition %d, offset %lld does not hold its value, which did not change when the key did, and no earlier message of the partition has told it for the old key %s.",
+					   topic, partition, (long long) change->offset, apply_key_text(map, change->old_key, no_nulls)) :
 			 errdetail("Topic \"%s\", partition %d, offset %lld does not hold its value, which did not change, and no earlier message of the key has told it.",
-					   source ? source->topic : map->topic->topic, source ? source->partition : change->source,
-					   (long long) change->offset)));
+					   topic, partition, (long long) change->offset),
+			 change->old_key ? errhint("A topic of one partition has both keys' messages; with REPLICA IDENTITY FULL the source sends such values.") : 0));
 }
 
 /* Copies of the values that the change left out, from the row before. */

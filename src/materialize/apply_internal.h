@@ -1,7 +1,8 @@
 /*
  * apply_internal.h
  *	  The state of apply, shared by its files: versions and the current table
- *	  (apply.c), origins (apply_origins.c), what messages left out (apply_before.c).
+ *	  (apply.c), origins (apply_origins.c), what messages left out (apply_before.c) and
+ *	  whose keys changed (apply_move.c), order between keys (apply_batch.c, apply_truncate.c).
  */
 #ifndef UK_APPLY_INTERNAL_H
 #define UK_APPLY_INTERNAL_H
@@ -88,6 +89,9 @@ extern void apply_fill_columns(Applier *applier, TupleTableSlot *slot, const Lay
 extern void apply_fill_key(Applier *applier, TupleTableSlot *slot, const Layout *layout);
 extern void apply_fill_system(TupleTableSlot *slot, const Layout *layout, const VersionRow *row);
 
+/* A row as a tuple of its own, in the layout of versions or origins and the key's context. */
+extern RowSource *apply_copy_row(Applier *applier, const RowSource *source);
+
 /* A stored row as VersionRow; 'row' is a RowSource copy in the key's context if with_row. */
 extern VersionRow apply_read_system(Applier *applier, TupleTableSlot *slot, bool with_row);
 
@@ -99,6 +103,12 @@ extern void apply_write_current(Applier *applier, const RowSource *winner);
  * The struct is good until the next call, its values as long as a change's must be.
  */
 extern const Change *apply_complete(Applier *applier, const Change *change);
+
+/*
+ * Between two keys, all changes before this one being applied and flushed: its unchanged
+ * values from the row of its old key, where that is known.  They live in CurrentMemoryContext.
+ */
+extern void apply_take_over(Applier *applier, Change *change);
 
 /* The key's origins: read them, note a change, write them and the current table. */
 extern void origins_load(Applier *applier);

@@ -44,7 +44,7 @@ origins_load(Applier *applier)
 		Origin	   *origin = add_origin(applier);
 
 		origin->row = row;
-		if (row.op == 'U')
+		if (ORIGIN_OP_IS_WHOLE(row.op))
 		{
 			VersionRow	full = apply_read_system(applier, slot, true);
 
@@ -54,10 +54,58 @@ origins_load(Applier *applier)
 	}
 }
 
+/* The current table's row of the key as one of origins, in the key's context; NULL: none. */
+static RowSource *
+current_row(Applier *applier)
+{
+	const ApplyMap *map = applier->map;
+	TupleTableSlot *slot = table_writer_slot(applier->origins);
+	TupleTableSlot *found;
+	RowSource  *source;
+	MemoryContext old;
+
+	table_writer_scan(applier->current, map->nkeys, applier->keys, false, 0);
+	found = table_writer_next(applier->current, ForwardScanDirection);
+	if (found == NULL)
+		return NULL;
+	slot_getallattrs(found);
+	for (int c = 0; c < map->ncolumns; c++)
+	{
+		int			to = applier->versions_layout.columns[c] - 1;
+		int			from = applier->current_layout.columns[c] - 1;
+
+		slot->tts_values[to] = found->tts_values[from];
+		slot->tts_isnull[to] = found->tts_isnull[from];
+	}
+	old = MemoryContextSwitchTo(applier->key_context);
+	source = palloc0(sizeof(RowSource));
+	source->tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
+	MemoryContextSwitchTo(old);
+	ExecClearTuple(slot);
+	return source;
+}
+
+/*
+ * A delete whose row goes on under another key, or one behind that: the deleted row, which
+ * the new key's may want; NULL: there was none.
+ */
+static RowSource *
+moving_row(Applier *applier, const Origin *origin, const Change *change)
+{
+	bool		moved = origin->row.op == 'm' || origin->row.op == 'M';
+
+	if (change->kind != ROW_DELETE || !(moved || (change->moves && VERSION_OP_HAS_ROW(origin->row.op))))
+		return NULL;
+	if (origin->row.row == NULL)
+		return current_row(applier);
+	return apply_copy_row(applier, origin->row.row);
+}
+
 void
 origins_change(Applier *applier, const Change *change)
 {
 	Origin	   *origin = NULL;
+	RowSource  *moving = NULL;
 
 	for (int i = 0; i < applier->norigins && origin == NULL; i++)
 		if (applier->origin[i].row.partition == change->source)
@@ -66,12 +114,20 @@ origins_change(Applier *applier, const Change *change)
 		origin = add_origin(applier);
 	else if (applier->any_order && origin->row.offset > change->offset)
 		return;					/* not the partition's last */
+	else
+		moving = moving_row(applier, origin, change);
 	origin->row.op = change->kind == ROW_DELETE ? 'd' : 'u';
 	origin->row.valid_from = origin->row.event_time = change->event_time;
 	origin->row.partition = change->source;
 	origin->row.offset = change->offset;
 	origin->row.timestamp = change->timestamp;
 	origin->changed = true;
+	if (moving)
+	{
+		origin->row.op = 'm';
+		origin->row.row = moving;
+		return;
+	}
 
 	/* the struct lives until the key ends; its values do as the contract says */
 	if (origin->row.row == NULL || ((RowSource *) origin->row.row)->change == NULL)
@@ -106,31 +162,10 @@ origins_write(Applier *applier)
 
 		if (origin->row.op == 'u' && origin->row.row == NULL)
 		{
-			TupleTableSlot *found;
+			RowSource  *source = current_row(applier);
 
-			table_writer_scan(applier->current, applier->map->nkeys, applier->keys, false, 0);
-			found = table_writer_next(applier->current, ForwardScanDirection);
-			if (found)
-			{
-				TupleTableSlot *slot = table_writer_slot(applier->origins);
-				RowSource  *source = MemoryContextAllocZero(applier->key_context, sizeof(RowSource));
-				MemoryContext old;
-
-				slot_getallattrs(found);
-				for (int c = 0; c < applier->map->ncolumns; c++)
-				{
-					int			to = applier->versions_layout.columns[c] - 1;
-					int			from = applier->current_layout.columns[c] - 1;
-
-					slot->tts_values[to] = found->tts_values[from];
-					slot->tts_isnull[to] = found->tts_isnull[from];
-				}
-				old = MemoryContextSwitchTo(applier->key_context);
-				source->tuple = heap_form_tuple(slot->tts_tupleDescriptor, slot->tts_values, slot->tts_isnull);
-				MemoryContextSwitchTo(old);
-				ExecClearTuple(slot);
+			if (source)
 				origin->row.row = source;
-			}
 			origin->changed = true;
 		}
 	}
@@ -150,7 +185,7 @@ origins_write(Applier *applier)
 			word = origin;
 	}
 
-	apply_write_current(applier, word->row.op == 'u' || word->row.op == 'U' ? word->row.row : NULL);
+	apply_write_current(applier, VERSION_OP_HAS_ROW(word->row.op) ? word->row.row : NULL);
 
 	for (int i = 0; i < applier->norigins; i++)
 	{
@@ -170,7 +205,7 @@ origins_write(Applier *applier)
 				found = DatumGetInt32(slot_getattr(stored, applier->versions_layout.partition, &isnull)) == origin->row.partition;
 		}
 		slot = table_writer_slot(applier->origins);
-		if (origin->row.op == 'U')
+		if (ORIGIN_OP_IS_WHOLE(origin->row.op))
 			apply_fill_columns(applier, slot, &applier->versions_layout, origin->row.row, false);
 		apply_fill_key(applier, slot, &applier->versions_layout);
 		apply_fill_system(slot, &applier->versions_layout, &origin->row);

@@ -4,8 +4,9 @@
  *
  * One transaction: everything up to the stable ends taken at its start is decoded,
  * sorted by (key, source, offset) in bounded memory and loaded in key order,
- * so that heap and indexes grow at their ends.  Readers see an empty table until it
- * commits; a crash starts it again (decision 9).
+ * so that heap and indexes grow at their ends.  What takes values from another key's row
+ * waits, and what comes behind it of its key, and is applied in the log's order at last.
+ * Readers see an empty table until it commits; a crash starts it again (decision 9).
  */
 #include "postgres.h"
 
@@ -50,12 +51,18 @@
 
 #define SORT_KIND_DELETE	1
 #define SORT_KIND_BARE		2
+#define SORT_KIND_MOVES		4
 
-/* One column behind the topic's own: Change.unchanged as bytes, nearly always null. */
+/* Columns behind the topic's own, nearly always null: Change.unchanged as bytes; old_key */
 #define SORT_UNCHANGED(natts)	(SORT_NEXTRA + (natts))
+#define SORT_OLD_KEY(natts)		(SORT_NEXTRA + (natts) + 1)
 
 /* Arrival within a source is offset order; this many messages fit below a source. */
 #define SORT_ARRIVAL_BITS	40
+
+/* Changes that were set aside are applied by so many at once, or so many bytes. */
+#define ASIDE_CHANGES		1000
+#define ASIDE_BYTES			(1024 * 1024)
 
 /* A ROW_TRUNCATE, and its place in the order of the sort */
 typedef struct Truncation
@@ -72,6 +79,7 @@ typedef struct Backfill
 	KafkaRange *ranges;
 	TupleDesc	desc;
 	Tuplesortstate *sort;
+	Tuplesortstate *aside;		/* in the log's order; NULL: nothing is */
 	Applier    *applier;		/* of an append table: rows go in at once */
 	int64		messages;
 	int64		sorted;
@@ -85,9 +93,10 @@ typedef struct Backfill
 
 /* Rows of the sort: the coordinates, then the topic's columns, dropped ones as nulls. */
 static TupleDesc
-sort_desc(const TopicTable *topic)
+sort_desc(const ApplyMap *map)
 {
-	TupleDesc	desc = CreateTemplateTupleDesc(SORT_UNCHANGED(topic->natts) + 1);
+	const TopicTable *topic = map->topic;
+	TupleDesc	desc = CreateTemplateTupleDesc(SORT_OLD_KEY(topic->natts) + map->nkeys);
 
 	TupleDescInitEntry(desc, SORT_ORDER + 1, NULL, INT8OID, -1, 0);
 	TupleDescInitEntry(desc, SORT_OFFSET + 1, NULL, INT8OID, -1, 0);
@@ -106,19 +115,23 @@ sort_desc(const TopicTable *topic)
 		if (live)
 			TupleDescInitEntryCollation(desc, attnum, column->collation);
 	}
+	for (int k = 0; k < map->nkeys; k++)
+		TupleDescCopyEntry(desc, SORT_OLD_KEY(topic->natts) + k + 1, desc, SORT_NEXTRA + map->keys[k]);
 	return desc;
 }
 
+/* By key, or all in the log's order. */
 static Tuplesortstate *
-begin_sort(const ApplyMap *map, TupleDesc desc)
+begin_sort(const ApplyMap *map, TupleDesc desc, bool by_key)
 {
-	int			n = map->nkeys + 1;
+	int			nkeys = by_key ? map->nkeys : 0;
+	int			n = nkeys + 1;
 	AttrNumber *attnums = palloc(n * sizeof(AttrNumber));
 	Oid		   *operators = palloc(n * sizeof(Oid));
 	Oid		   *collations = palloc0(n * sizeof(Oid));
 	bool	   *nulls_first = palloc0(n * sizeof(bool));
 
-	for (int k = 0; k < map->nkeys; k++)
+	for (int k = 0; k < nkeys; k++)
 	{
 		attnums[k] = SORT_NEXTRA + map->keys[k];
 		operators[k] = map->key_desc->columns[k].lt_operator;
@@ -127,7 +140,7 @@ begin_sort(const ApplyMap *map, TupleDesc desc)
 	attnums[n - 1] = SORT_ORDER + 1;
 	operators[n - 1] = Int8LessOperator;
 	return tuplesort_begin_heap(desc, n, attnums, operators, collations, nulls_first,
-								Min(maintenance_work_mem, BACKFILL_SORT_KB), NULL, TUPLESORT_NONE_compat);
+								by_key ? Min(maintenance_work_mem, BACKFILL_SORT_KB) : work_mem, NULL, TUPLESORT_NONE_compat);
 }
 
 static void
@@ -249,10 +262,41 @@ unchanged_bytes(const Bitmapset *unchanged, int natts)
 }
 
 static void
-take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
+put_change(Backfill *backfill, Tuplesortstate *sort, const Change *change, int64 order, TupleTableSlot *slot)
 {
+	const ApplyMap *map = backfill->source.map;
 	int			natts = backfill->source.topic->natts;
 
+	ExecClearTuple(slot);
+	memcpy(slot->tts_values + SORT_NEXTRA, change->values, natts * sizeof(Datum));
+	memcpy(slot->tts_isnull + SORT_NEXTRA, change->isnull, natts * sizeof(bool));
+	memset(slot->tts_isnull, false, SORT_NEXTRA * sizeof(bool));
+	slot->tts_values[SORT_ORDER] = Int64GetDatum(order);
+	slot->tts_values[SORT_OFFSET] = Int64GetDatum(change->offset);
+	slot->tts_values[SORT_TIMESTAMP] = Int64GetDatum(change->timestamp);
+	slot->tts_values[SORT_EVENT_TIME] = Int64GetDatum(change->event_time);
+	slot->tts_values[SORT_SOURCE] = Int32GetDatum(change->source);
+	slot->tts_values[SORT_KIND] = Int32GetDatum((change->kind == ROW_DELETE ? SORT_KIND_DELETE : 0) |
+												(change->bare ? SORT_KIND_BARE : 0) |
+												(change->moves ? SORT_KIND_MOVES : 0));
+	slot->tts_isnull[SORT_UNCHANGED(natts)] = change->unchanged == NULL;
+	if (change->unchanged)
+		slot->tts_values[SORT_UNCHANGED(natts)] = unchanged_bytes(change->unchanged, natts);
+	for (int k = 0; k < map->nkeys; k++)
+	{
+		slot->tts_isnull[SORT_OLD_KEY(natts) + k] = change->old_key == NULL;
+		if (change->old_key)
+			slot->tts_values[SORT_OLD_KEY(natts) + k] = change->old_key[map->keys[k] - 1];
+	}
+	ExecStoreVirtualTuple(slot);
+	tuplesort_puttupleslot(sort, slot);
+	if (change->unchanged)
+		pfree(DatumGetPointer(slot->tts_values[SORT_UNCHANGED(natts)]));
+}
+
+static void
+take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
+{
 	for (int i = 0; i < batch->nchanges; i++)
 	{
 		const Change *change = &batch->changes[i];
@@ -267,22 +311,7 @@ take_batch(Backfill *backfill, ChangeBatch *batch, TupleTableSlot *slot)
 			note_truncation(backfill, change);
 			continue;
 		}
-		ExecClearTuple(slot);
-		memcpy(slot->tts_values + SORT_NEXTRA, change->values, natts * sizeof(Datum));
-		memcpy(slot->tts_isnull + SORT_NEXTRA, change->isnull, natts * sizeof(bool));
-		memset(slot->tts_isnull, false, SORT_NEXTRA * sizeof(bool));
-		slot->tts_values[SORT_ORDER] = Int64GetDatum(((int64) change->source << SORT_ARRIVAL_BITS) + backfill->sorted++);
-		slot->tts_values[SORT_OFFSET] = Int64GetDatum(change->offset);
-		slot->tts_values[SORT_TIMESTAMP] = Int64GetDatum(change->timestamp);
-		slot->tts_values[SORT_EVENT_TIME] = Int64GetDatum(change->event_time);
-		slot->tts_values[SORT_SOURCE] = Int32GetDatum(change->source);
-		slot->tts_values[SORT_KIND] = Int32GetDatum((change->kind == ROW_DELETE ? SORT_KIND_DELETE : 0) |
-													(change->bare ? SORT_KIND_BARE : 0));
-		slot->tts_isnull[SORT_UNCHANGED(natts)] = change->unchanged == NULL;
-		if (change->unchanged)
-			slot->tts_values[SORT_UNCHANGED(natts)] = unchanged_bytes(change->unchanged, natts);
-		ExecStoreVirtualTuple(slot);
-		tuplesort_puttupleslot(backfill->sort, slot);
+		put_change(backfill, backfill->sort, change, ((int64) change->source << SORT_ARRIVAL_BITS) + backfill->sorted++, slot);
 	}
 }
 
@@ -356,9 +385,11 @@ read_all(Backfill *backfill)
 	MemoryContextDelete(step);
 }
 
+/* Sets of columns and old keys are in CurrentMemoryContext, all else in the slot. */
 static void
-read_change(TupleTableSlot *slot, int natts, Change *change)
+read_change(TupleTableSlot *slot, const ApplyMap *map, Change *change)
 {
+	int			natts = map->topic->natts;
 	int			kind;
 
 	slot_getallattrs(slot);
@@ -369,6 +400,7 @@ read_change(TupleTableSlot *slot, int natts, Change *change)
 	change->isnull = slot->tts_isnull + SORT_NEXTRA;
 	change->kind = kind & SORT_KIND_DELETE ? ROW_DELETE : ROW_UPSERT;
 	change->bare = (kind & SORT_KIND_BARE) != 0;
+	change->moves = (kind & SORT_KIND_MOVES) != 0;
 	if (!slot->tts_isnull[SORT_UNCHANGED(natts)])
 	{
 		bytea	   *bytes = DatumGetByteaPP(slot->tts_values[SORT_UNCHANGED(natts)]);
@@ -378,6 +410,14 @@ read_change(TupleTableSlot *slot, int natts, Change *change)
 			if (VARDATA_ANY(bytes)[i])
 				unchanged = bms_add_member(unchanged, i);
 		change->unchanged = unchanged;
+	}
+	if (map->nkeys > 0 && !slot->tts_isnull[SORT_OLD_KEY(natts)])
+	{
+		Datum	   *old_key = palloc0(natts * sizeof(Datum));
+
+		for (int k = 0; k < map->nkeys; k++)
+			old_key[map->keys[k] - 1] = slot->tts_values[SORT_OLD_KEY(natts) + k];
+		change->old_key = old_key;
 	}
 	change->source = DatumGetInt32(slot->tts_values[SORT_SOURCE]);
 	change->offset = DatumGetInt64(slot->tts_values[SORT_OFFSET]);
@@ -390,7 +430,7 @@ typedef struct SlotPool
 {
 	TupleDesc	desc;
 	List	   *unused;
-	List	   *kept;			/* last changes of the key's earlier sources */
+	List	   *kept;			/* last changes of the key's earlier sources, that apply has */
 } SlotPool;
 
 static TupleTableSlot *
@@ -405,94 +445,203 @@ take_slot(SlotPool *pool)
 	return slot;
 }
 
-/*
- * A row that is there at a truncation goes: the key at hand has 'last', and nothing else
- * comes before 'order'.  True: it went, and *last is the delete.
- */
-static bool
-truncate_key(Backfill *backfill, Applier *applier, int64 after, int64 order, Change *last, Datum *values, bool *isnull)
+/* The sorted changes, on their way to apply; a change stays while its key is at hand. */
+typedef struct Loading
 {
+	Backfill   *backfill;
+	Applier    *applier;
+	SlotPool	pool;
+	Change		last;			/* of the key at hand */
+	int64		last_order;
+	TupleTableSlot *last_slot;	/* NULL: no key is at hand */
+	bool		aside;			/* from the last change on, the key's are put aside */
+	bool		begun;			/* apply has some of the key's */
+
+	/* of the delete that a truncation means */
+	Datum	   *values;
+	bool	   *isnull;
+	TupleTableSlot *slot;
+} Loading;
+
+static void
+load_change(Loading *loading, const Change *change, int64 order)
+{
+	Backfill   *backfill = loading->backfill;
+
+	if (loading->aside)
+	{
+		if (backfill->aside == NULL)
+			backfill->aside = begin_sort(backfill->source.map, backfill->desc, false);
+		put_change(backfill, backfill->aside, change, order, loading->slot);
+		return;
+	}
+	if (!loading->begun)
+		applier_key_begin(loading->applier, change);
+	loading->begun = true;
+	applier_change(loading->applier, change);
+}
+
+/*
+ * A row that is there at a truncation goes: nothing of the key at hand comes between
+ * its last change and 'order'.
+ */
+static void
+truncate_key(Loading *loading, int64 order)
+{
+	const Backfill *backfill = loading->backfill;
 	Change		change;
 	int			low = 0;
 	int			high = backfill->ntruncations;
 
-	if (high == 0 || last->kind == ROW_DELETE)
-		return false;
+	if (high == 0 || loading->last.kind == ROW_DELETE)
+		return;
 	while (low < high)
 	{
 		int			middle = (low + high) / 2;
 
-		if (backfill->truncations[middle].order > after)
+		if (backfill->truncations[middle].order > loading->last_order)
 			high = middle;
 		else
 			low = middle + 1;
 	}
 	if (low == backfill->ntruncations || backfill->truncations[low].order > order)
-		return false;
-	apply_truncate_change(backfill->source.map, &backfill->truncations[low].change, last, &change, values, isnull);
-	applier_change(applier, &change);
-	*last = change;
-	return true;
+		return;
+	apply_truncate_change(backfill->source.map, &backfill->truncations[low].change, &loading->last, &change,
+						  loading->values, loading->isnull);
+	load_change(loading, &change, backfill->truncations[low].order);
+	loading->last = change;
+}
+
+static void
+load_key_end(Loading *loading)
+{
+	SlotPool   *pool = &loading->pool;
+
+	truncate_key(loading, PG_INT64_MAX);
+	if (loading->begun)
+		applier_key_end(loading->applier);
+	pool->unused = lappend(list_concat(pool->unused, pool->kept), loading->last_slot);
+	list_free(pool->kept);
+	pool->kept = NIL;
+	loading->last_slot = NULL;
+	loading->aside = loading->begun = false;
 }
 
 /*
- * Give the sorted changes to apply.  A change must stay while its key is at hand
- * unless the next one comes from the same source.
+ * Does it need another key's row as it was then, or is it wanted so by another one, and
+ * not to be found among versions?
  */
+static bool
+is_put_aside(const Backfill *backfill, const Change *change)
+{
+	return change->old_key != NULL || (change->moves && OidIsValid(backfill->source.table->origins));
+}
+
+/* Another change of the key at hand: what of the last one? */
+static void
+load_key_on(Loading *loading, const Change *change, int64 order)
+{
+	SlotPool   *pool = &loading->pool;
+	bool		was_aside = loading->aside;
+
+	truncate_key(loading, order);
+	loading->aside = was_aside || is_put_aside(loading->backfill, change);
+
+	/* apply has it until the key ends, or until it is given the next one of the source */
+	if (change->source == loading->last.source && loading->aside == was_aside)
+		pool->unused = lappend(pool->unused, loading->last_slot);
+	else
+		pool->kept = lappend(pool->kept, loading->last_slot);
+}
+
 static void
 load_sorted(Backfill *backfill)
 {
 	const ApplyMap *map = backfill->source.map;
-	SlotPool	pool = {backfill->desc, NIL, NIL};
+	int			natts = Max(map->topic->natts, 1);
+	Loading		loading = {.backfill = backfill, .pool = {backfill->desc, NIL, NIL}};
 	TupleTableSlot *slot;
-	TupleTableSlot *last_slot = NULL;
-	Change		last;
-	int64		last_order = 0;
-	Datum	   *values = palloc0(Max(map->topic->natts, 1) * sizeof(Datum));
-	bool	   *isnull = palloc(Max(map->topic->natts, 1) * sizeof(bool));
-	Applier    *applier = applier_begin(backfill->source.table, map, &backfill->positions->next_seq, true);
 
-	memset(&last, 0, sizeof(last));
+	loading.values = palloc0(natts * sizeof(Datum));
+	loading.isnull = palloc(natts * sizeof(bool));
+	loading.slot = MakeSingleTupleTableSlot(backfill->desc, &TTSOpsVirtual);
+	loading.applier = applier_begin(backfill->source.table, map, &backfill->positions->next_seq, true);
 	tuplesort_performsort(backfill->sort);
-	while (tuplesort_gettupleslot(backfill->sort, true, true, (slot = take_slot(&pool)), NULL))
+	while (tuplesort_gettupleslot(backfill->sort, true, true, (slot = take_slot(&loading.pool)), NULL))
 	{
 		Change		change;
 		int64		order;
 
 		CHECK_FOR_INTERRUPTS();
-		read_change(slot, map->topic->natts, &change);
+		read_change(slot, map, &change);
 		order = DatumGetInt64(slot->tts_values[SORT_ORDER]);
-		if (last_slot != NULL)
-			(void) truncate_key(backfill, applier, last_order, apply_same_key(map, &last, &change) ? order : PG_INT64_MAX,
-								&last, values, isnull);
-		if (last_slot == NULL)
-			applier_key_begin(applier, &change);
-		else if (!apply_same_key(map, &last, &change))
+		if (loading.last_slot && !apply_same_key(map, &loading.last, &change))
 		{
-			applier_key_end(applier);
-			pool.unused = lappend(list_concat(pool.unused, pool.kept), last_slot);
-			list_free(pool.kept);
-			pool.kept = NIL;
+			load_key_end(&loading);
 			give_way_to_ddl(backfill->source.table->target);
-			applier_key_begin(applier, &change);
 		}
-		else if (change.source == last.source)
-			pool.unused = lappend(pool.unused, last_slot);
+		if (loading.last_slot)
+			load_key_on(&loading, &change, order);
 		else
-			pool.kept = lappend(pool.kept, last_slot);
-		applier_change(applier, &change);
+			loading.aside = is_put_aside(backfill, &change);
+		load_change(&loading, &change, order);
 		bms_free(unconstify(Bitmapset *, change.unchanged));
+		if (change.old_key)
+			pfree(unconstify(Datum *, change.old_key));
 		change.unchanged = NULL;
-		last = change;
-		last_order = order;
-		last_slot = slot;
+		change.old_key = NULL;
+		loading.last = change;
+		loading.last_order = order;
+		loading.last_slot = slot;
 	}
-	if (last_slot)
+	if (loading.last_slot)
+		load_key_end(&loading);
+	applier_end(loading.applier);
+}
+
+/* In the order of the log, as a feed would. */
+static void
+load_aside(Backfill *backfill)
+{
+	MemoryContext step = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka backfill step", ALLOCSET_DEFAULT_SIZES);
+	TupleTableSlot **slots = palloc0(ASIDE_CHANGES * sizeof(TupleTableSlot *));
+	Change	   *changes = palloc(ASIDE_CHANGES * sizeof(Change));
+	Applier    *applier;
+	bool		more = true;
+
+	PushActiveSnapshot(GetLatestSnapshot());
+	applier = applier_begin(backfill->source.table, backfill->source.map, &backfill->positions->next_seq, false);
+	tuplesort_performsort(backfill->aside);
+	while (more)
 	{
-		(void) truncate_key(backfill, applier, last_order, PG_INT64_MAX, &last, values, isnull);
-		applier_key_end(applier);
+		MemoryContext old = CurrentMemoryContext;
+		Size		bytes = 0;
+		int			n = 0;
+
+		while (n < ASIDE_CHANGES && bytes < ASIDE_BYTES)
+		{
+			if (slots[n] == NULL)
+				slots[n] = MakeSingleTupleTableSlot(backfill->desc, &TTSOpsMinimalTuple);
+
+			/* a copy, which is the slot's to free: not in a context that is reset before */
+			more = tuplesort_gettupleslot(backfill->aside, true, true, slots[n], NULL);
+			if (!more)
+				break;
+			bytes += ExecFetchSlotMinimalTuple(slots[n], NULL)->t_len;
+			MemoryContextSwitchTo(step);
+			read_change(slots[n], backfill->source.map, &changes[n]);
+			MemoryContextSwitchTo(old);
+			n++;
+		}
+		MemoryContextSwitchTo(step);
+		applier_batch(applier, changes, n);
+		applier_flush(applier);
+		give_way_to_ddl(backfill->source.table->target);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(step);
 	}
 	applier_end(applier);
+	PopActiveSnapshot();
 }
 
 /* False when there is nothing to load, or not any more. */
@@ -512,12 +661,12 @@ static void
 load(Backfill *backfill)
 {
 	apply_map_positions(backfill->source.map, backfill->positions);
-	backfill->desc = sort_desc(backfill->source.topic);
+	backfill->desc = sort_desc(backfill->source.map);
 	if (backfill->source.table->append)
 		backfill->applier = applier_begin(backfill->source.table, backfill->source.map,
 										  &backfill->positions->next_seq, true);
 	else
-		backfill->sort = begin_sort(backfill->source.map, backfill->desc);
+		backfill->sort = begin_sort(backfill->source.map, backfill->desc, true);
 	read_all(backfill);
 	kafka_consumer_release(backfill->source.consumer);
 	if (backfill->applier)
@@ -526,6 +675,11 @@ load(Backfill *backfill)
 	{
 		load_sorted(backfill);
 		tuplesort_end(backfill->sort);
+		if (backfill->aside)
+		{
+			load_aside(backfill);
+			tuplesort_end(backfill->aside);
+		}
 	}
 }
 

@@ -480,57 +480,22 @@ supersede_errors(Feed *feed)
 	}
 }
 
-/* Key by key; sorts them. */
-static void
-apply_changes(Applier *applier, const ApplyMap *map, Change *changes, int n)
-{
-	if (n == 0)
-		return;
-	apply_sort(map, changes, n);
-	for (int i = 0; i < n; i++)
-	{
-		if (i == 0 || !apply_same_key(map, &changes[i - 1], &changes[i]))
-		{
-			CHECK_FOR_INTERRUPTS();
-			if (i > 0)
-				applier_key_end(applier);
-			applier_key_begin(applier, &changes[i]);
-		}
-		applier_change(applier, &changes[i]);
-	}
-	applier_key_end(applier);
-}
-
 static void
 apply_batch(Feed *feed, int64 *next_seq)
 {
 	ChangeBatch *batch = feed->batch;
-	const ApplyMap *map = feed->source.map;
 	Applier    *applier;
 
 	if (batch->nchanges == 0)
 		return;
-	applier = applier_begin(feed->source.table, map, next_seq, false);
+	applier = applier_begin(feed->source.table, feed->source.map, next_seq, false);
 	if (feed->source.table->append)
 	{
 		for (int i = 0; i < batch->nchanges; i++)
 			applier_append(applier, &batch->changes[i]);
 	}
 	else
-	{
-		int			start = 0;
-
-		/* a truncation stands between what is before it and what is behind */
-		for (int i = 0; i < batch->nchanges; i++)
-		{
-			if (likely(batch->changes[i].kind != ROW_TRUNCATE))
-				continue;
-			apply_changes(applier, map, &batch->changes[start], i - start);
-			applier_truncate(applier, &batch->changes[i]);
-			start = i + 1;
-		}
-		apply_changes(applier, map, &batch->changes[start], batch->nchanges - start);
-	}
+		applier_batch(applier, batch->changes, batch->nchanges);
 	applier_end(applier);
 }
 

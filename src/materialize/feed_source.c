@@ -19,6 +19,8 @@ void
 feed_source_define(FeedSource *source)
 {
 	Relation	rel = try_relation_open(source->table->source, AccessShareLock);
+	const AttrNumber *keys;
+	int			nkeys;
 
 	if (rel == NULL)
 		ereport(ERROR,
@@ -31,7 +33,8 @@ feed_source_define(FeedSource *source)
 	relation_close(rel, AccessShareLock);
 	source->map = apply_map_create(source->table, source->topic);
 	source->decoder = change_decoder_create(source->topic, NULL);
-	change_decoder_tell_unchanged(source->decoder);
+	nkeys = apply_key_columns(source->map, &keys);
+	change_decoder_tell_unchanged(source->decoder, nkeys, keys, OidIsValid(source->table->origins));
 }
 
 void
@@ -102,6 +105,11 @@ becomes_delete(FeedSource *source, ChangeBatch *batch, int i)
 		return false;
 	before->kind = ROW_DELETE;
 	before->unchanged = NULL;
+	if (after && after->unchanged)
+	{
+		before->moves = true;
+		before[1].old_key = before->values;
+	}
 	return true;
 }
 
