@@ -34,6 +34,8 @@ struct Feed
 	Oid			target;
 	Oid			source_relid;
 	bool		stale;			/* a relation changed: define anew */
+	bool		whole;			/* source and what is read fit together; not after an
+								 * ERROR while one of them was made */
 	bool		bounded;		/* refresh: up to the ends at opening */
 	FeedSource	source;
 	ChangeBatch *batch;
@@ -107,82 +109,7 @@ fail(Feed *feed, const SourceProblem *problem)
 	return false;
 }
 
-/* === looks at the topics' ends ====================================================== */
-
-/*
- * What this process has last seen of the ends of a table's sources.  It outlives a feed
- * that has failed, as one does whose topic is deleted, and nothing else: in any longer
- * time messages can come and go with their topic, seen by nobody.
- */
-typedef struct FeedLook
-{
-	Oid			target;
-	TimestampTz at;
-	int			n;
-	int64	   *ends;			/* by source */
-} FeedLook;
-
-static List *looks;				/* in TopMemoryContext */
-
-#define LOOK_VALID_MS	15000
-
-static FeedLook *
-find_look(Oid target)
-{
-	ListCell   *lc;
-
-	foreach(lc, looks)
-		if (((FeedLook *) lfirst(lc))->target == target)
-			return lfirst(lc);
-	return NULL;
-}
-
-void
-feed_forget_look(Oid target)
-{
-	FeedLook   *look = find_look(target);
-
-	if (look == NULL)
-		return;
-	looks = list_delete_ptr(looks, look);
-	pfree(look->ends);
-	pfree(look);
-}
-
-static void
-note_look(const Feed *feed)
-{
-	MemoryContext old;
-	FeedLook   *look;
-
-	/* only a worker's feed comes back */
-	if (feed->bounded)
-		return;
-	old = MemoryContextSwitchTo(TopMemoryContext);
-	look = find_look(feed->target);
-	if (look == NULL)
-	{
-		look = palloc0(sizeof(FeedLook));
-		look->target = feed->target;
-		look->ends = palloc(sizeof(int64));
-		looks = lappend(looks, look);
-	}
-	look->n = 0;
-	look->ends = repalloc(look->ends, sizeof(int64) * Max(feed->positions->n, 1));
-	memcpy(look->ends, feed->ends, sizeof(int64) * feed->positions->n);
-	look->n = feed->positions->n;
-	look->at = GetCurrentTimestamp();
-	MemoryContextSwitchTo(old);
-}
-
-/* Was everything applied that this source's topic held a moment ago? */
-static bool
-is_settled(const FeedLook *look, const Positions *positions, int32 source)
-{
-	return look != NULL && source < look->n && look->ends[source] >= 0 &&
-		!TimestampDifferenceExceeds(look->at, GetCurrentTimestamp(), LOOK_VALID_MS) &&
-		positions->positions[source].next_offset >= look->ends[source];
-}
+/* === reading ========================================================================== */
 
 /*
  * A topic that matched the pattern was deleted.  Nothing is lost where all of it was
@@ -191,8 +118,6 @@ is_settled(const FeedLook *look, const Positions *positions, int32 source)
 static void
 give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, SourceState *states, int nknown)
 {
-	const FeedLook *look = find_look(feed->target);
-
 	if (topic->topic_pattern == NULL)
 		return;
 	for (int i = 0; i < nknown; i++)
@@ -203,7 +128,7 @@ give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, Sourc
 			continue;
 		for (int k = 0; k < nknown && settled; k++)
 			if (states[k] == SOURCE_MISSING && strcmp(positions->positions[k].topic, positions->positions[i].topic) == 0)
-				settled = is_settled(look, positions, k);
+				settled = feed_look_settled(feed->target, positions, k);
 		if (!settled)
 			continue;
 		sources_give_up(feed->target, positions, i);
@@ -215,6 +140,14 @@ give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, Sourc
 			if (positions->positions[k].given_up)
 				states[k] = SOURCE_GIVEN_UP;
 	}
+}
+
+/* Only a worker's feed comes back. */
+static void
+note_look(const Feed *feed)
+{
+	if (!feed->bounded)
+		feed_look_note(feed->target, feed->positions->n, feed->ends);
 }
 
 /* Low watermarks (may be NULL) and ends by source. */
@@ -307,6 +240,7 @@ start_reading(Feed *feed)
 	bool		reading;
 
 	/* the ranges go away */
+	feed->whole = false;
 	kafka_consume_stop(feed->source.consumer);
 	reading = read_from_positions(feed);
 	MemoryContextSwitchTo(old);
@@ -315,6 +249,7 @@ start_reading(Feed *feed)
 		if (feed->reading != NULL)
 			MemoryContextDelete(feed->reading);
 		feed->reading = context;
+		feed->whole = true;
 		feed->discovered_at = GetCurrentTimestamp();
 		note_look(feed);
 	}
@@ -327,6 +262,7 @@ define(Feed *feed)
 {
 	MemoryContext old;
 
+	feed->whole = false;
 	MemoryContextReset(feed->definition);
 	old = MemoryContextSwitchTo(feed->definition);
 	feed->stale = false;
@@ -340,6 +276,7 @@ define(Feed *feed)
 	feed->source_relid = feed->source.table->source;
 	feed_source_define(&feed->source);
 	MemoryContextSwitchTo(old);
+	feed->whole = true;
 	return true;
 }
 
@@ -404,6 +341,12 @@ feed_begin(Feed *feed)
 	reading = (!feed->stale || define(feed)) && start_reading(feed);
 	PopActiveSnapshot();
 	return reading;
+}
+
+bool
+feed_is_whole(const Feed *feed)
+{
+	return feed->whole;
 }
 
 void

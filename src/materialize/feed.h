@@ -78,6 +78,12 @@ extern int	feed_pending(Feed *feed);
 extern FeedResult feed_apply(Feed *feed, int n);
 extern void feed_applied(Feed *feed);
 
+/*
+ * False after an ERROR while the tables' definitions were read anew or the reading began
+ * anew, as feed_apply() does too: no message is to blame, and the feed must be closed.
+ */
+extern bool feed_is_whole(const Feed *feed);
+
 /* After the database refused a single record: state 'stopped' at it.  In a transaction. */
 extern void feed_stop_at_first(Feed *feed, int sqlerrcode, const char *message);
 

@@ -52,4 +52,11 @@ extern int64 feed_run_to_end(Oid target);
 
 extern Positions *positions_copy(const Positions *positions);
 
+/*
+ * feed_look.c: note where the sources of a table end now; and was everything applied that
+ * the topic of this one held at the last look, a moment ago?  False without one.
+ */
+extern void feed_look_note(Oid target, int n, const int64 *ends);
+extern bool feed_look_settled(Oid target, const Positions *positions, int32 source);
+
 #endif							/* UK_FEED_INTERNAL_H */

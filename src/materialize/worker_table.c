@@ -492,6 +492,9 @@ served_table_step(ServedTable *table, TimestampTz *wake_at)
 
 		MemoryContextSwitchTo(step_context);
 		error = CopyErrorData();
+		/* messages are not to blame for what was wrong before they were looked at */
+		if (table->stage == STAGE_APPLY && !feed_is_whole(table->feed))
+			table->stage = STAGE_OPEN;
 		kind = classify(error->sqlerrcode, table->stage);
 		if (worth_logging(table, kind))
 			EmitErrorReport();
