@@ -76,6 +76,7 @@ typedef struct Backfill
 	int64		messages;
 	int64		sorted;
 	bool		stopped;
+	bool		has_errors;		/* some are recorded */
 
 	/* truncations, in order; of changes the values do not count */
 	int			ntruncations;
@@ -435,6 +436,16 @@ truncate_key(Backfill *backfill, Applier *applier, int64 after, int64 order, Cha
 	return true;
 }
 
+/* A source's last message of the key at hand clears the key's errors before it (case X12). */
+static void
+supersede_errors(const Backfill *backfill, const Change *last)
+{
+	if (backfill->has_errors)
+		message_errors_supersede(backfill->source.table->target,
+								 apply_key_text(backfill->source.map, last->values, last->isnull),
+								 last->source, last->offset);
+}
+
 /*
  * Give the sorted changes to apply.  A change must stay while its key is at hand
  * unless the next one comes from the same source.
@@ -453,21 +464,27 @@ load_sorted(Backfill *backfill)
 	Applier    *applier = applier_begin(backfill->source.table, map, &backfill->positions->next_seq, true);
 
 	memset(&last, 0, sizeof(last));
+	backfill->has_errors = message_errors_exist(backfill->source.table->target);
 	tuplesort_performsort(backfill->sort);
 	while (tuplesort_gettupleslot(backfill->sort, true, true, (slot = take_slot(&pool)), NULL))
 	{
 		Change		change;
 		int64		order;
+		bool		same_key;
 
 		CHECK_FOR_INTERRUPTS();
 		read_change(slot, map->topic->natts, &change);
 		order = DatumGetInt64(slot->tts_values[SORT_ORDER]);
+		same_key = last_slot != NULL && apply_same_key(map, &last, &change);
 		if (last_slot != NULL)
-			(void) truncate_key(backfill, applier, last_order, apply_same_key(map, &last, &change) ? order : PG_INT64_MAX,
-								&last, values, isnull);
+		{
+			(void) truncate_key(backfill, applier, last_order, same_key ? order : PG_INT64_MAX, &last, values, isnull);
+			if (!same_key || change.source != last.source)
+				supersede_errors(backfill, &last);
+		}
 		if (last_slot == NULL)
 			applier_key_begin(applier, &change);
-		else if (!apply_same_key(map, &last, &change))
+		else if (!same_key)
 		{
 			applier_key_end(applier);
 			pool.unused = lappend(list_concat(pool.unused, pool.kept), last_slot);
@@ -490,6 +507,7 @@ load_sorted(Backfill *backfill)
 	if (last_slot)
 	{
 		(void) truncate_key(backfill, applier, last_order, PG_INT64_MAX, &last, values, isnull);
+		supersede_errors(backfill, &last);
 		applier_key_end(applier);
 	}
 	applier_end(applier);

@@ -402,12 +402,12 @@ feed_pending(Feed *feed)
 
 /*
  * Later messages of a key clear its errors (case X12), and a message that stopped the
- * table is no error any more once it goes in.
+ * table is no error any more once it goes in: else retry_errors() would apply it twice.
  */
 static void
-supersede_errors(Feed *feed)
+settle_errors(Feed *feed)
 {
-	if (feed->source.table->append || !message_errors_exist(feed->target))
+	if (!message_errors_exist(feed->target))
 		return;
 	for (int i = 0; i < feed->batch->nchanges; i++)
 	{
@@ -415,11 +415,13 @@ supersede_errors(Feed *feed)
 
 		CHECK_FOR_INTERRUPTS();
 		message_error_delete(feed->target, change->source, change->offset);
+		if (feed->source.table->append)
+			continue;
 		if (change->kind == ROW_TRUNCATE)
 			message_errors_truncate(feed->target, change->source, change->offset, change->event_time);
 		else
 			message_errors_supersede(feed->target, apply_key_text(feed->source.map, change->values, change->isnull),
-								 change->source, change->offset);
+									 change->source, change->offset);
 	}
 }
 
@@ -547,7 +549,7 @@ feed_apply(Feed *feed, int n)
 	if (stored != NULL)
 		feed->working->nstored = stored->nstored;
 	apply_map_positions(feed->source.map, feed->working);
-	supersede_errors(feed);
+	settle_errors(feed);
 	apply_batch(feed, &feed->working->next_seq);
 	owner_leave(&scope);
 

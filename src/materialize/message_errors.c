@@ -69,7 +69,10 @@ bytes_to_datum(const char *bytes, Size len)
 	return PointerGetDatum(result);
 }
 
-/* A message that is met again (after a rebuild, or a retry that failed) replaces its row. */
+/*
+ * A message that is met again (after a rebuild, or a retry that failed) replaces its row.  What
+ * came after it in the topic still does: the columns that tell of that stay.
+ */
 void
 message_error_record(Oid target, const MessageError *error)
 {
@@ -81,6 +84,7 @@ message_error_record(Oid target, const MessageError *error)
 	TimestampTz ts;
 	Datum		values[ME_NATTS] = {0};
 	bool		isnull[ME_NATTS] = {0};
+	bool		replace[ME_NATTS];
 
 	catalog_ids_require();
 
@@ -121,11 +125,18 @@ message_error_record(Oid target, const MessageError *error)
 	ScanKeyInit(&keys[2], ME_OFFSET, BTEqualStrategyNumber, F_INT8EQ, values[ME_OFFSET - 1]);
 	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
 	old = systable_getnext(scan);
-	tuple = heap_form_tuple(RelationGetDescr(rel), values, isnull);
 	if (HeapTupleIsValid(old))
+	{
+		memset(replace, true, sizeof(replace));
+		replace[ME_SUPERSEDED_PARTITION - 1] = replace[ME_SUPERSEDED_OFFSET - 1] = replace[ME_TRUNCATED_AT - 1] = false;
+		tuple = heap_modify_tuple(old, RelationGetDescr(rel), values, isnull, replace);
 		CatalogTupleUpdate(rel, &old->t_self, tuple);
+	}
 	else
+	{
+		tuple = heap_form_tuple(RelationGetDescr(rel), values, isnull);
 		CatalogTupleInsert(rel, tuple);
+	}
 	systable_endscan(scan);
 	heap_freetuple(tuple);
 	table_close(rel, RowExclusiveLock);
