@@ -37,6 +37,7 @@ struct Feed
 	bool		whole;			/* source and what is read fit together; not after an
 								 * ERROR while one of them was made */
 	bool		bounded;		/* refresh: up to the ends at opening */
+	int			patience_ms;	/* with the broker, in transactions */
 	FeedSource	source;
 	ChangeBatch *batch;
 
@@ -328,15 +329,17 @@ feed_open(Oid target, MemoryContext parent)
 	feed = open_feed(target, parent, false);
 	PopActiveSnapshot();
 	if (feed)
-		kafka_knock(feed->source.consumer);
+		feed_ask(feed);
 	return feed;
 }
 
 bool
-feed_begin(Feed *feed)
+feed_begin(Feed *feed, int patience_ms)
 {
 	bool		reading;
 
+	feed->patience_ms = Min(feed->source.timeout_ms, patience_ms);
+	kafka_consumer_set_timeout(feed->source.consumer, feed->patience_ms);
 	PushActiveSnapshot(GetLatestSnapshot());
 	reading = (!feed->stale || define(feed)) && start_reading(feed);
 	PopActiveSnapshot();
@@ -352,7 +355,7 @@ feed_is_whole(const Feed *feed)
 void
 feed_ask(Feed *feed)
 {
-	kafka_knock(feed->source.consumer);
+	kafka_knock(feed->source.consumer, feed->source.timeout_ms);
 }
 
 bool
@@ -679,6 +682,7 @@ feed_check_topic(Feed *feed)
 	 */
 	consumer = kafka_consumer_acquire(kafka_config_get(feed->source.topic->serverid, feed->source.table->owner),
 									  0, CurrentMemoryContext);
+	kafka_consumer_set_timeout(consumer, feed->patience_ms);
 	if (discovery_is_due(feed) && sources_changed(feed, consumer))
 		result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	else

@@ -55,9 +55,11 @@ extern bool feed_answered(Feed *feed);
 /*
  * After the answer, in a transaction: compares positions with the topic and starts
  * reading.  False: the table is not live, or data_lost or topic_changed were found
- * and set as its state.
+ * and set as its state.  patience_ms: how long the broker, which has just answered, may
+ * take for what it is asked in a transaction from here on, if that is less than the
+ * server's timeout.
  */
-extern bool feed_begin(Feed *feed);
+extern bool feed_begin(Feed *feed, int patience_ms);
 
 /*
  * Take what has arrived, waiting up to timeout_ms for it (0: not at all), outside a

@@ -18,6 +18,7 @@ typedef struct FeedSource
 	ApplyMap   *map;
 	ChangeDecoder *decoder;
 	KafkaConsumer *consumer;	/* belongs to the context it was opened in */
+	int			timeout_ms;		/* the server's */
 	bool		one_source;		/* the table has, which a ROW_TRUNCATE needs */
 } FeedSource;
 

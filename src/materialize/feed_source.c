@@ -41,6 +41,7 @@ feed_source_connect(FeedSource *source, MemoryContext context)
 
 	/* a worker waits for what comes; a session's refresh() ends */
 	config->follow = MyBackendType == B_BG_WORKER;
+	source->timeout_ms = config->timeout_ms;
 	source->consumer = kafka_consumer_acquire(config, uk_queue_kb, context);
 }
 
