@@ -244,12 +244,15 @@ apply_key_text(const ApplyMap *map, const Datum *values, const bool *isnull)
 			int			i = map->keys[k] - 1;
 			Oid			output;
 			bool		varlena;
+			char	   *field;
 
 			appendStringInfoChar(&text, k == 0 ? '(' : ',');
 			if (isnull[i])
 				continue;
 			getTypeOutputInfo(map->topic->columns[i].type, &output, &varlena);
-			append_field(&text, OidOutputFunctionCall(output, values[i]));
+			field = OidOutputFunctionCall(output, values[i]);
+			append_field(&text, field);
+			pfree(field);
 		}
 		appendStringInfoChar(&text, ')');
 	}

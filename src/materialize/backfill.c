@@ -76,7 +76,7 @@ typedef struct Backfill
 	int64		messages;
 	int64		sorted;
 	bool		stopped;
-	bool		has_errors;		/* some are recorded */
+	ErrorSweep *sweep;			/* of errors that later messages clear; NULL: none */
 
 	/* truncations, in order; of changes the values do not count */
 	int			ntruncations;
@@ -440,10 +440,13 @@ truncate_key(Backfill *backfill, Applier *applier, int64 after, int64 order, Cha
 static void
 supersede_errors(const Backfill *backfill, const Change *last)
 {
-	if (backfill->has_errors)
-		message_errors_supersede(backfill->source.table->target,
-								 apply_key_text(backfill->source.map, last->values, last->isnull),
-								 last->source, last->offset);
+	char	   *key;
+
+	if (backfill->sweep == NULL)
+		return;
+	key = apply_key_text(backfill->source.map, last->values, last->isnull);
+	message_errors_sweep_key(backfill->sweep, key, last->source, last->offset);
+	pfree(key);
 }
 
 /*
@@ -464,7 +467,7 @@ load_sorted(Backfill *backfill)
 	Applier    *applier = applier_begin(backfill->source.table, map, &backfill->positions->next_seq, true);
 
 	memset(&last, 0, sizeof(last));
-	backfill->has_errors = message_errors_exist(backfill->source.table->target);
+	backfill->sweep = message_errors_sweep_begin(backfill->source.table->target);
 	tuplesort_performsort(backfill->sort);
 	while (tuplesort_gettupleslot(backfill->sort, true, true, (slot = take_slot(&pool)), NULL))
 	{
@@ -511,6 +514,8 @@ load_sorted(Backfill *backfill)
 		applier_key_end(applier);
 	}
 	applier_end(applier);
+	if (backfill->sweep)
+		message_errors_sweep_end(backfill->sweep);
 }
 
 /* False when there is nothing to load, or not any more. */

@@ -404,28 +404,58 @@ feed_pending(Feed *feed)
 }
 
 /*
- * Later messages of a key clear its errors (case X12), and a message that stopped the
- * table is no error any more once it goes in: else retry_errors() would apply it twice.
+ * A message that stopped the table is no error any more once it goes in: else
+ * retry_errors() would apply it again.
  */
 static void
-settle_errors(Feed *feed)
+delete_errors(Feed *feed)
 {
-	if (!message_errors_exist(feed->target))
-		return;
-	for (int i = 0; i < feed->batch->nchanges; i++)
+	const ChangeBatch *batch = feed->batch;
+	const Positions *positions = feed->positions;
+	bool	   *asked = palloc0(sizeof(bool) * Max(positions->n, 1));
+	bool	   *ahead = palloc(sizeof(bool) * Max(positions->n, 1));
+
+	for (int i = 0; i < batch->nchanges; i++)
+	{
+		int32		source = batch->changes[i].source;
+
+		if (!asked[source])
+			ahead[source] = message_errors_ahead(feed->target, source, positions->positions[source].next_offset);
+		asked[source] = true;
+		if (ahead[source])
+			message_error_delete(feed->target, source, batch->changes[i].offset);
+	}
+	pfree(asked);
+	pfree(ahead);
+}
+
+/* Later messages of a key clear its errors (case X12). */
+static void
+supersede_errors(Feed *feed)
+{
+	ErrorSweep *sweep = message_errors_sweep_begin(feed->target);
+
+	for (int i = 0; i < feed->batch->nchanges && sweep != NULL; i++)
 	{
 		const Change *change = &feed->batch->changes[i];
 
 		CHECK_FOR_INTERRUPTS();
-		message_error_delete(feed->target, change->source, change->offset);
-		if (feed->source.table->append)
-			continue;
 		if (change->kind == ROW_TRUNCATE)
+		{
+			message_errors_sweep_end(sweep);
 			message_errors_truncate(feed->target, change->source, change->offset, change->event_time);
+			sweep = message_errors_sweep_begin(feed->target);
+		}
 		else
-			message_errors_supersede(feed->target, apply_key_text(feed->source.map, change->values, change->isnull),
-									 change->source, change->offset);
+		{
+			char	   *key = apply_key_text(feed->source.map, change->values, change->isnull);
+
+			message_errors_sweep_key(sweep, key, change->source, change->offset);
+			pfree(key);
+		}
 	}
+	if (sweep != NULL)
+		message_errors_sweep_end(sweep);
 }
 
 /* Key by key; sorts them. */
@@ -552,7 +582,12 @@ feed_apply(Feed *feed, int n)
 	if (stored != NULL)
 		feed->working->nstored = stored->nstored;
 	apply_map_positions(feed->source.map, feed->working);
-	settle_errors(feed);
+	if (feed->batch->nchanges > 0 && message_errors_exist(feed->target))
+	{
+		delete_errors(feed);
+		if (!feed->source.table->append)
+			supersede_errors(feed);
+	}
 	apply_batch(feed, &feed->working->next_seq);
 	owner_leave(&scope);
 
