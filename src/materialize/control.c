@@ -24,6 +24,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
@@ -113,7 +114,8 @@ table_state_error(const MaintainedTable *table)
 	char	   *name = get_rel_name(table->target);
 	TableState	state = table->foreign_copy ? TABLE_RESTORED : table->state;
 	RegistrationError error;
-	bool		has_error = registration_error_get(table->target, &error);
+	bool		has_error = registration_error_get(table->target, &error) &&
+		check_enable_rls(table->target, InvalidOid, true) != RLS_ENABLED;	/* it may repeat values */
 	const char *hint = NULL;
 
 	switch (state)
