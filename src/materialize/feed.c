@@ -98,9 +98,32 @@ positions_equal(const Positions *a, const Positions *b)
 
 /* === opening ======================================================================= */
 
-static bool
-fail(Feed *feed, const SourceProblem *problem)
+/*
+ * Before anything is written that follows from positions which were read without the
+ * table's lock: they must still be what is stored.  Somebody may have rebuilt the table
+ * while the broker was asked.
+ */
+static void
+lock_as_read(Feed *feed, const Positions *read)
 {
+	MaintainedTable *table;
+	Positions  *stored;
+
+	(void) maintained_table_lock(feed->target, false);
+	table = maintained_table_get(feed->target);
+	stored = positions_get(feed->target);
+	if (table == NULL || table->state != TABLE_LIVE || (read == NULL) != (stored == NULL) ||
+		(read != NULL && !positions_equal(stored, read)))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("maintained table \"%s\" has changed while its topic was looked at", get_rel_name(feed->target))));
+}
+
+/* The table cannot go on from these positions (NULL: none are stored). */
+static bool
+fail(Feed *feed, const Positions *read, const SourceProblem *problem)
+{
+	lock_as_read(feed, read);
 	table_state_set(feed->target, problem->state, problem->sqlerrcode, problem->detail, problem->source, problem->offset);
 	ereport(LOG,
 			(errcode(problem->sqlerrcode),
@@ -117,7 +140,7 @@ fail(Feed *feed, const SourceProblem *problem)
  * applied: then nobody waits for it any more, and its rows stay.
  */
 static void
-give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, SourceState *states, int nknown)
+give_up_settled(Feed *feed, const TopicTable *topic, Positions *read, Positions *positions, SourceState *states, int nknown)
 {
 	if (topic->topic_pattern == NULL)
 		return;
@@ -132,14 +155,20 @@ give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, Sourc
 				settled = feed_look_settled(feed->target, positions, k);
 		if (!settled)
 			continue;
+		lock_as_read(feed, read);
 		sources_give_up(feed->target, positions, i);
 		ereport(LOG,
 				(errmsg("topic \"%s\" of maintained table \"%s\" was deleted", positions->positions[i].topic,
 						get_rel_name(feed->target)),
 				 errdetail("All that it held was applied; the rows stay.")));
 		for (int k = 0; k < nknown; k++)
-			if (positions->positions[k].given_up)
-				states[k] = SOURCE_GIVEN_UP;
+		{
+			if (!positions->positions[k].given_up)
+				continue;
+			states[k] = SOURCE_GIVEN_UP;
+			if (read != NULL)
+				read->positions[k].given_up = true;
+		}
 	}
 }
 
@@ -177,6 +206,7 @@ read_from_positions(Feed *feed)
 {
 	const TopicTable *topic = feed->source.topic;
 	Positions  *stored = positions_get(feed->target);
+	Positions  *read = stored != NULL ? positions_copy(stored) : NULL;
 	SourceState *states;
 	SourceProblem problem;
 	int			nknown;
@@ -196,13 +226,13 @@ read_from_positions(Feed *feed)
 	}
 	nknown = stored->n;
 	states = sources_find(feed->source.consumer, topic, stored);
-	give_up_settled(feed, topic, stored, states, nknown);
+	give_up_settled(feed, topic, read, stored, states, nknown);
 	ranges = sources_ranges(stored, states, &nranges);
 	low = palloc0(Max(stored->n, 1) * sizeof(int64));
 	end = palloc(Max(stored->n, 1) * sizeof(int64));
 	look_at_ends(feed->source.consumer, ranges, nranges, stored->n, low, end);
 	if (!sources_check(feed->source.consumer, topic, stored, nknown, states, low, end, &problem))
-		return fail(feed, &problem);
+		return fail(feed, read, &problem);
 
 	/* what came later is read from its start, whatever the start mode is (H05) */
 	for (int i = 0; i < stored->n; i++)
@@ -403,61 +433,6 @@ feed_pending(Feed *feed)
 	return n;
 }
 
-/*
- * A message that stopped the table is no error any more once it goes in: else
- * retry_errors() would apply it again.
- */
-static void
-delete_errors(Feed *feed)
-{
-	const ChangeBatch *batch = feed->batch;
-	const Positions *positions = feed->positions;
-	bool	   *asked = palloc0(sizeof(bool) * Max(positions->n, 1));
-	bool	   *ahead = palloc(sizeof(bool) * Max(positions->n, 1));
-
-	for (int i = 0; i < batch->nchanges; i++)
-	{
-		int32		source = batch->changes[i].source;
-
-		if (!asked[source])
-			ahead[source] = message_errors_ahead(feed->target, source, positions->positions[source].next_offset);
-		asked[source] = true;
-		if (ahead[source])
-			message_error_delete(feed->target, source, batch->changes[i].offset);
-	}
-	pfree(asked);
-	pfree(ahead);
-}
-
-/* Later messages of a key clear its errors (case X12). */
-static void
-supersede_errors(Feed *feed)
-{
-	ErrorSweep *sweep = message_errors_sweep_begin(feed->target);
-
-	for (int i = 0; i < feed->batch->nchanges && sweep != NULL; i++)
-	{
-		const Change *change = &feed->batch->changes[i];
-
-		CHECK_FOR_INTERRUPTS();
-		if (change->kind == ROW_TRUNCATE)
-		{
-			message_errors_sweep_end(sweep);
-			message_errors_truncate(feed->target, change->source, change->offset, change->event_time);
-			sweep = message_errors_sweep_begin(feed->target);
-		}
-		else
-		{
-			char	   *key = apply_key_text(feed->source.map, change->values, change->isnull);
-
-			message_errors_sweep_key(sweep, key, change->source, change->offset);
-			pfree(key);
-		}
-	}
-	if (sweep != NULL)
-		message_errors_sweep_end(sweep);
-}
-
 /* Key by key; sorts them. */
 static void
 apply_changes(Applier *applier, const ApplyMap *map, Change *changes, int n)
@@ -582,12 +557,7 @@ feed_apply(Feed *feed, int n)
 	if (stored != NULL)
 		feed->working->nstored = stored->nstored;
 	apply_map_positions(feed->source.map, feed->working);
-	if (feed->batch->nchanges > 0 && message_errors_exist(feed->target))
-	{
-		delete_errors(feed);
-		if (!feed->source.table->append)
-			supersede_errors(feed);
-	}
+	feed_clear_errors(&feed->source, feed->batch, feed->positions);
 	apply_batch(feed, &feed->working->next_seq);
 	owner_leave(&scope);
 

@@ -42,6 +42,9 @@ extern void feed_record_error(FeedSource *source, const KafkaRecord *record, con
 /* The table stops at this message: state, errors table. */
 extern void feed_stop_at(FeedSource *source, const KafkaRecord *record, const ChangeError *error);
 
+/* Clear the recorded errors that a batch clears; positions are those before it. */
+extern void feed_clear_errors(const FeedSource *source, const ChangeBatch *batch, const Positions *positions);
+
 /* Note records[0 .. n) as applied in positions (by source). */
 extern void feed_advance(Positions *positions, const KafkaRecord *records, int n);
 
