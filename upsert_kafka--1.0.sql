@@ -109,8 +109,8 @@ COMMENT ON TABLE position_state IS 'next offset to read per partition of each ma
 SELECT pg_catalog.pg_extension_config_dump('position_state', '');
 
 -- One row per partition that a table over several topics has found, with the number that stands for it wherever a
--- partition is stored: in __partition of versions, in position_state, in errors. Of a table over one plain topic there is no row:
--- the number is the partition. given_up: the topic was deleted; one of the same name has other numbers.
+-- partition is stored: in __partition of versions, in position_state, in errors. Of a table over one plain topic there is no row
+-- (until it is given up for another one of its name): the number is the partition. given_up: the topic was deleted; one of the same name has other numbers.
 CREATE TABLE topic_source (
 	target regclass NOT NULL,
 	source integer NOT NULL,
