@@ -109,8 +109,8 @@ COMMENT ON TABLE position_state IS 'next offset to read per partition of each ma
 SELECT pg_catalog.pg_extension_config_dump('position_state', '');
 
 -- One row per partition that a table over several topics has found, with the number that stands for it wherever a
--- partition is stored: in __partition of versions, in position_state, in errors. Of a table over one plain topic there is no row:
--- the number is the partition. given_up: the topic was deleted; one of the same name has other numbers.
+-- partition is stored: in __partition of versions, in position_state, in errors. Of a table over one plain topic there is no row
+-- (until it is given up for another one of its name): the number is the partition. given_up: the topic was deleted; one of the same name has other numbers.
 CREATE TABLE topic_source (
 	target regclass NOT NULL,
 	source integer NOT NULL,
@@ -172,7 +172,8 @@ COMMENT ON FUNCTION registration_is_copy(regclass, bigint, oid) IS 'whether a re
 
 GRANT USAGE ON SCHEMA upsert_kafka TO PUBLIC;
 
--- A user sees what concerns the tables that he may read; a table that is gone is nobody's.
+-- A user sees what concerns the tables that he may read; a table that is gone is nobody's.  Texts of errors
+-- repeat values, so row security closes them as it closes the raw messages.
 CREATE VIEW tables WITH (security_barrier) AS
 SELECT m.target,
 	m.source,
@@ -184,7 +185,7 @@ SELECT m.target,
 		THEN 'restored' ELSE m.state END AS state,
 	m.state_since,
 	m.error_sqlstate,
-	m.error_message,
+	CASE WHEN NOT pg_catalog.row_security_active(m.target) THEN m.error_message END AS error_message,
 	COALESCE(s.partition, m.error_partition) AS error_partition,
 	m.error_offset,
 	m.key_columns,
@@ -318,7 +319,7 @@ SELECT t.target,
 	t.missing_values,
 	w.memory,
 	w.pid AS worker,
-	w.last_error,
+	CASE WHEN NOT pg_catalog.row_security_active(t.target) THEN w.last_error END AS last_error,
 	w.last_error_at,
 	COALESCE(n.topic, CASE WHEN p.partition IS NOT NULL THEN s.topic END) AS topic,
 	COALESCE(n.given_up, false) AS given_up

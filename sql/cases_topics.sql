@@ -93,6 +93,25 @@ SELECT upsert_kafka.rebuild('longer', discard_history => true);
 SELECT upsert_kafka.refresh('longer');
 SELECT * FROM longer ORDER BY id;
 SELECT * FROM states WHERE target = 'longer'::regclass;
+-- or rows and history stay, and the topic that is there now is read on top of them: what it says of a key counts
+SELECT upsert_kafka.resume('shorter', accept_data_loss => true);
+SELECT upsert_kafka.resume('narrower', accept_data_loss => true);
+\! printf '%s\n' '{"id":1}|{"v":"z"}' '{"id":2}|∅' | test/kt produce topics_shorter
+SELECT upsert_kafka.refresh('shorter'), upsert_kafka.refresh('narrower');
+SELECT * FROM shorter ORDER BY id;
+SELECT * FROM narrower ORDER BY id;
+SELECT id, v, upper_inf(system_time) AS holds FROM shorter_history ORDER BY id, lower(system_time);
+SELECT topic, partition, position, given_up FROM upsert_kafka.progress WHERE target IN ('shorter'::regclass, 'narrower'::regclass) ORDER BY target::text, given_up DESC, partition;
+SELECT upsert_kafka.rebuild('shorter');
+SELECT * FROM shorter ORDER BY id;
+SELECT id, v, upper_inf(system_time) AS holds FROM shorter_history ORDER BY id, lower(system_time);
+-- not where the foreign table reads another topic: that is another table's
+ALTER FOREIGN TABLE narrower_topic OPTIONS (SET topic 'topics_shorter');
+SELECT upsert_kafka.refresh('narrower');
+SELECT upsert_kafka.resume('narrower', accept_data_loss => true);
+ALTER FOREIGN TABLE narrower_topic OPTIONS (SET topic 'topics_narrower');
+SELECT upsert_kafka.resume('narrower');
+SELECT upsert_kafka.refresh('narrower');
 
 -- === H05: partitions that are added are read from their start ===
 \! test/kt create topics_wider -p 2 --fresh

@@ -91,12 +91,16 @@ REVOKE SELECT ON ALL TABLES IN SCHEMA rights FROM regress_friend;
 GRANT SELECT ON t TO regress_reader, regress_friend;
 RESET search_path;
 
--- === row security closes the raw messages ===
+-- === row security closes the raw messages, and texts that may repeat values ===
+UPDATE upsert_kafka.maintained_table SET state = 'stopped', error_sqlstate = '22P02', error_message = 'invalid input: "s"', error_partition = 0, error_offset = 7
+ WHERE target = 'rights.t'::regclass;
 ALTER TABLE rights.t ENABLE ROW LEVEL SECURITY;
 SET ROLE regress_friend;
 SELECT count(*) FROM upsert_kafka.errors;
+SELECT state, error_sqlstate, error_message, error_offset FROM upsert_kafka.tables;
 SET ROLE regress_owner;
 SELECT count(*) FROM upsert_kafka.errors;
+SELECT state, error_sqlstate, error_message, error_offset FROM upsert_kafka.tables WHERE target = 'rights.t'::regclass;
 RESET ROLE;
 ALTER TABLE rights.t DISABLE ROW LEVEL SECURITY;
 

@@ -8,6 +8,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use UpsertKafka;
+use Faults;
 
 my $node = start_node('worker', conf => "upsert_kafka.max_workers = 3\nupsert_kafka.wait_timeout = 20s\n");
 
@@ -102,6 +103,34 @@ is($node->safe_psql('postgres', "SELECT count(*), max(v) FROM a"), '56|56', 'at 
 is($node->safe_psql('postgres', "SELECT error_sqlstate FROM upsert_kafka.tables WHERE target = 'a'::regclass"), '23514', 'with its SQLSTATE');
 $node->safe_psql('postgres', "ALTER TABLE a DROP CONSTRAINT nice; SELECT upsert_kafka.resume('a')");
 is($node->safe_psql('postgres', "SELECT upsert_kafka.wait_for('a'); SELECT count(*) FROM a"), "t\n60", 'resume tries it again');
+
+# DDL that comes between messages in hand and their application, and that makes the table impossible:
+# no message is to blame, none is passed by, nothing crashes, and the repair is found.
+{
+	my $topic = create_topic(unique_topic('worker_ddl'), 1);
+	source('postgres', 'ddl', $topic);
+	produce($topic, numbers(1, 3));
+	$node->safe_psql('postgres', "SELECT upsert_kafka.materialize('ddl_topic', target => 'ddl'); SELECT upsert_kafka.wait_for('ddl')");
+	my $n = 3;
+	foreach my $case (
+		[ "ALTER FOREIGN TABLE ddl_topic OPTIONS (SET topic '$topic;${topic}_missing')", "ALTER FOREIGN TABLE ddl_topic OPTIONS (SET topic '$topic')", 'does not exist' ],
+		[ "ALTER FOREIGN TABLE ddl_topic ALTER COLUMN k OPTIONS (DROP key)", "ALTER FOREIGN TABLE ddl_topic ALTER COLUMN k OPTIONS (ADD key 'true')", 'has no key column' ])
+	{
+		my ($break, $mend, $error) = @$case;
+		my $shell = open_shell($node);
+		shell($shell, 'BEGIN;', 'LOCK TABLE ddl;');
+		produce($topic, numbers($n + 1, $n + 20));
+		wait_until($node, "SELECT count(*) FROM pg_stat_activity WHERE query ~ 'applying \\d+ messages to public.ddl\$'", '1', 'a worker has messages in hand');
+		shell($shell, "$break;", 'COMMIT;');
+		wait_until($node, "SELECT bool_or(last_error LIKE '%$error%') FROM upsert_kafka.progress WHERE target = 'ddl'::regclass", 't', "it finds out: $error");
+		shell($shell, "$mend;");
+		close_shell($shell);
+		$n += 20;
+		is($node->safe_psql('postgres', "SELECT upsert_kafka.wait_for('ddl'); SELECT count(*), max(v) FROM ddl"), "t\n$n|$n", 'and loses nothing');
+	}
+	is($node->safe_psql('postgres', "SELECT count(*) FROM upsert_kafka.errors WHERE target = 'ddl'::regclass"), '0', 'no message was at fault');
+	$node->safe_psql('postgres', "SELECT upsert_kafka.drop('ddl')");
+}
 
 # === pause, refresh, off ================================================================
 $node->safe_psql('postgres', "SELECT upsert_kafka.pause('a')");

@@ -12,7 +12,7 @@ use POSIX qw(_exit);
 use Time::HiRes qw(sleep time);
 use UpsertKafka;
 
-our @EXPORT = qw(start_proxy stop_proxy freeze thaw
+our @EXPORT = qw(start_proxy stop_proxy freeze thaw withhold_ends give_ends
   start_session end_session session_pid timed
   open_shell shell_send shell_wait shell close_shell
   threads descriptors resident_kb);
@@ -33,11 +33,33 @@ sub rewrite
 	return $frame;
 }
 
+# Takes the whole frames out of a buffer.
+sub frames
+{
+	my ($buffer) = @_;
+	my @frames;
+
+	while (length $$buffer >= 4)
+	{
+		my $size = unpack('N', $$buffer);
+		last if length $$buffer < 4 + $size;
+		push @frames, substr($$buffer, 4, $size);
+		substr($$buffer, 0, 4 + $size) = '';
+	}
+	return @frames;
+}
+
+my $LIST_OFFSETS = 2;		# the API's key, which a request begins with
+my $withholding = 0;
+
 sub serve
 {
 	my ($listener, $host, $port, $ours) = @_;
 	my $select = IO::Select->new($listener);
 	my (%other, %pending, %is_broker);
+
+	local $SIG{USR1} = sub { $withholding = 1 };
+	local $SIG{USR2} = sub { $withholding = 0 };
 
 	while (1)
 	{
@@ -51,25 +73,22 @@ sub serve
 				$other{$client} = $broker;
 				$other{$broker} = $client;
 				$is_broker{$broker} = 1;
-				$pending{$broker} = '';
+				$pending{$broker} = $pending{$client} = '';
 				$select->add($client, $broker);
 				next;
 			}
 			my $peer = $other{$socket} or next;
 			my $got = sysread($socket, my $data, 262144);
-			if ($got && $is_broker{$socket})
+			if ($got)
 			{
 				# whole frames only: an address must not be cut in two
 				$pending{$socket} .= $data;
 				$data = '';
-				while (length $pending{$socket} >= 4)
+				foreach my $frame (frames(\$pending{$socket}))
 				{
-					my $size = unpack('N', $pending{$socket});
-					last if length $pending{$socket} < 4 + $size;
-					my $frame = substr($pending{$socket}, 4, $size);
-					substr($pending{$socket}, 0, 4 + $size) = '';
 					# messages need no look
-					$frame = rewrite($frame, $host, $port, $ours) if $size < 65536;
+					$frame = rewrite($frame, $host, $port, $ours) if $is_broker{$socket} && length $frame < 65536;
+					next if !$is_broker{$socket} && $withholding && unpack('n', $frame) == $LIST_OFFSETS;
 					$data .= pack('N', length $frame) . $frame;
 				}
 			}
@@ -102,6 +121,7 @@ sub start_proxy
 	if ($pid == 0)
 	{
 		$SIG{PIPE} = 'IGNORE';
+		$SIG{USR1} = $SIG{USR2} = 'IGNORE';
 		$SIG{TERM} = 'DEFAULT';
 		open(STDIN, '<', '/dev/null');
 		eval { serve($listener, $host, $broker_port, $port) };
@@ -125,6 +145,11 @@ sub stop_proxy
 # Like a broker under SIGSTOP: connections are made and stay, nothing is answered.
 sub freeze { kill('STOP', $_[0]->{pid}); return; }
 sub thaw { kill('CONT', $_[0]->{pid}); return; }
+
+# Like one that freezes between two questions: whoever asks where partitions end gets no answer, all
+# other questions get theirs.
+sub withhold_ends { kill('USR1', $_[0]->{pid}); return; }
+sub give_ends { kill('USR2', $_[0]->{pid}); return; }
 
 sub Faults::Proxy::DESTROY
 {

@@ -145,4 +145,7 @@ extern void change_error_raise(const TopicTable *table, const KafkaRecord *recor
 /* The same as text, for logs, the errors table and state_detail. */
 extern char *change_error_text(const TopicTable *table, const KafkaRecord *record, const ChangeError *error);
 
+/* The full stop behind a text that becomes a sentence: "" if it has an end already. */
+extern const char *sentence_end(const char *sentence);
+
 #endif							/* UK_CHANGE_H */

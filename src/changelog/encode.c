@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "changelog/change.h"
 #include "changelog/columns.h"
 #include "changelog/encode.h"
 #include "miscadmin.h"
@@ -101,14 +102,6 @@ key_of_row(ChangeEncoder *encoder, const Datum *values, const bool *isnull)
 	return key_text(key.data, key.len);
 }
 
-static const char *
-full_stop(const char *sentence)
-{
-	Size		len = strlen(sentence);
-
-	return len > 0 && strchr(".!?", sentence[len - 1]) ? "" : ".";
-}
-
 /* In PG_CATCH: the same error with the names of column, table and key, where it is the value's. */
 static void
 raise_in_house_form(ChangeEncoder *encoder, MemoryContext context, const Datum *values, const bool *isnull)
@@ -128,8 +121,8 @@ raise_in_house_form(ChangeEncoder *encoder, MemoryContext context, const Datum *
 			(errcode(edata->sqlerrcode),
 			 column ? errmsg("cannot write column \"%s\" of foreign table \"%s\"", column, encoder->table->name)
 			 : errmsg("cannot write a row of foreign table \"%s\"", encoder->table->name),
-			 key ? errdetail("Topic \"%s\", key %s: %s%s", encoder->table->topic, key, edata->message, full_stop(edata->message))
-			 : errdetail("Topic \"%s\": %s%s", encoder->table->topic, edata->message, full_stop(edata->message)),
+			 key ? errdetail("Topic \"%s\", key %s: %s%s", encoder->table->topic, key, edata->message, sentence_end(edata->message))
+			 : errdetail("Topic \"%s\": %s%s", encoder->table->topic, edata->message, sentence_end(edata->message)),
 			 edata->hint ? errhint("%s", edata->hint) : 0));
 }
 

@@ -1,24 +1,21 @@
 /*
  * history_plan.c
- *	  Planning of history tables: which conditions the index answers, what that
- *	  costs, how many rows come of it.
+ *	  Planning of history tables: paths, what they cost, how many rows come of them.
  *
- * Owns the choice of access path.  Must not know how versions are read
- * (version_reader.c) or where statistics come from (history_stats.c).
+ * Owns the choice of paths; which conditions the index answers is history_quals.c's.
+ * Must not know how versions are read (version_reader.c) or where statistics come from
+ * (history_stats.c).
  */
 #include "postgres.h"
 
 #include <math.h>
 
 #include "access/htup_details.h"
-#include "access/stratnum.h"
-#include "catalog/pg_operator.h"
 #include "catalog/pg_statistic.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
-#include "history/history.h"
+#include "history/history_quals.h"
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -34,207 +31,6 @@
 
 /* Outer relations' combinations that are tried as parameters, at most. */
 #define MAX_PARAMETERIZATIONS	32
-
-/* What of a list of clauses the scan answers. */
-typedef struct HistoryQuals
-{
-	int			nprefix;		/* leading key columns with an equality */
-	RestrictInfo *key_clauses[INDEX_MAX_KEYS];	/* NULL: none */
-	Expr	   *key_values[INDEX_MAX_KEYS];
-	Oid			key_operators[INDEX_MAX_KEYS];
-	int			array_key;		/* its value is an array: = ANY; -1: none */
-	RestrictInfo *moment_clause;	/* system_time @> moment */
-	Expr	   *moment;
-	RestrictInfo *range_clause; /* system_time && range */
-	Expr	   *range;
-} HistoryQuals;
-
-/* === which clauses ========================================================= */
-
-static inline Node *
-strip_relabel(Node *node)
-{
-	while (node != NULL && IsA(node, RelabelType))
-		node = (Node *) ((RelabelType *) node)->arg;
-	return node;
-}
-
-static bool
-is_column(Node *node, RelOptInfo *rel, AttrNumber attnum)
-{
-	Var		   *var = (Var *) strip_relabel(node);
-
-	return var != NULL && IsA(var, Var) && attnum != InvalidAttrNumber &&
-		var->varno == rel->relid && var->varattno == attnum && var->varlevelsup == 0;
-}
-
-/* Can it be computed before the scan starts? */
-static bool
-is_value(PlannerInfo *root, RelOptInfo *rel, Node *node)
-{
-	return !bms_is_member(rel->relid, pull_varnos(root, node)) && !contain_volatile_functions(node);
-}
-
-/*
- * The value of a clause "column OP value" or its mirror image; *opno gets the
- * operator as seen from the column.
- */
-static Expr *
-match_operator(PlannerInfo *root, RelOptInfo *rel, AttrNumber attnum, Expr *clause, Oid *opno)
-{
-	OpExpr	   *op = (OpExpr *) clause;
-	Node	   *left;
-	Node	   *right;
-
-	if (!IsA(clause, OpExpr) || list_length(op->args) != 2)
-		return NULL;
-	left = linitial(op->args);
-	right = lsecond(op->args);
-	if (is_column(left, rel, attnum) && is_value(root, rel, right))
-	{
-		*opno = op->opno;
-		return (Expr *) right;
-	}
-	if (is_column(right, rel, attnum) && is_value(root, rel, left))
-	{
-		*opno = get_commutator(op->opno);
-		return OidIsValid(*opno) ? (Expr *) left : NULL;
-	}
-	return NULL;
-}
-
-/* key = value, or key = ANY (array) */
-static Expr *
-match_key(PlannerInfo *root, RelOptInfo *rel, const HistoryKey *key, Expr *clause, Oid *opno,
-		  bool *is_array)
-{
-	Expr	   *value = NULL;
-	Oid			collation;
-
-	if (IsA(clause, ScalarArrayOpExpr))
-	{
-		ScalarArrayOpExpr *op = (ScalarArrayOpExpr *) clause;
-
-		if (op->useOr && is_column(linitial(op->args), rel, key->history_attnum) &&
-			is_value(root, rel, lsecond(op->args)))
-			value = lsecond(op->args);
-		*opno = op->opno;
-		*is_array = true;
-		collation = op->inputcollid;
-	}
-	else
-	{
-		value = match_operator(root, rel, key->history_attnum, clause, opno);
-		*is_array = false;
-		collation = exprInputCollation((Node *) clause);
-	}
-
-	if (value == NULL || get_op_opfamily_strategy(*opno, key->opfamily) != BTEqualStrategyNumber ||
-		(OidIsValid(key->collation) && key->collation != collation))
-		return NULL;
-	return value;
-}
-
-static Expr *
-match_moment(PlannerInfo *root, RelOptInfo *rel, const HistoryTable *table, Expr *clause)
-{
-	Oid			opno;
-	Expr	   *value = match_operator(root, rel, table->system_time, clause, &opno);
-
-	return value != NULL && opno == OID_RANGE_CONTAINS_ELEM_OP &&
-		exprType((Node *) value) == TIMESTAMPTZOID ? value : NULL;
-}
-
-static Expr *
-match_range(PlannerInfo *root, RelOptInfo *rel, const HistoryTable *table, Expr *clause)
-{
-	Oid			opno;
-	Expr	   *value = match_operator(root, rel, table->system_time, clause, &opno);
-
-	return value != NULL && opno == OID_RANGE_OVERLAP_OP &&
-		exprType((Node *) value) == TSTZRANGEOID ? value : NULL;
-}
-
-/* Sort out the clauses: scan clauses of a relation, join clauses moved to it included. */
-static void
-classify(PlannerInfo *root, RelOptInfo *rel, const HistoryTable *table, List *clauses,
-		 HistoryQuals *quals)
-{
-	ListCell   *lc;
-
-	memset(quals, 0, sizeof(HistoryQuals));
-	quals->array_key = -1;
-
-	foreach(lc, clauses)
-	{
-		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
-		Expr	   *value;
-
-		if (rinfo->pseudoconstant || !restriction_is_securely_promotable(rinfo, rel))
-			continue;
-
-		if (quals->moment_clause == NULL &&
-			(value = match_moment(root, rel, table, rinfo->clause)) != NULL)
-		{
-			quals->moment_clause = rinfo;
-			quals->moment = value;
-			continue;
-		}
-		if (quals->range_clause == NULL &&
-			(value = match_range(root, rel, table, rinfo->clause)) != NULL)
-		{
-			quals->range_clause = rinfo;
-			quals->range = value;
-			continue;
-		}
-		for (int i = 0; i < table->nkeys; i++)
-		{
-			Oid			opno = InvalidOid;
-			bool		is_array;
-
-			value = match_key(root, rel, &table->keys[i], rinfo->clause, &opno, &is_array);
-			if (value == NULL)
-				continue;
-			if (quals->key_clauses[i] != NULL && (is_array || quals->array_key != i))
-				continue;		/* one is enough, a single value is better */
-			if (is_array && quals->array_key >= 0)
-				continue;
-			if (is_array)
-				quals->array_key = i;
-			else if (quals->array_key == i)
-				quals->array_key = -1;
-			quals->key_clauses[i] = rinfo;
-			quals->key_values[i] = value;
-			quals->key_operators[i] = opno;
-		}
-	}
-
-	while (quals->nprefix < table->nkeys && quals->key_clauses[quals->nprefix] != NULL)
-		quals->nprefix++;
-	if (quals->array_key >= quals->nprefix)
-		quals->array_key = -1;
-}
-
-static HistoryAccess
-choose_access(const HistoryTable *table, const HistoryQuals *quals)
-{
-	if (quals->moment == NULL)
-		return HISTORY_VERSIONS;
-	return quals->nprefix == table->nkeys ? HISTORY_PROBE : HISTORY_SNAPSHOT;
-}
-
-/* The clauses that the scan answers exactly, so that nobody need check them again. */
-static List *
-exact_clauses(const HistoryQuals *quals)
-{
-	List	   *clauses = NIL;
-
-	for (int i = 0; i < quals->nprefix; i++)
-		clauses = lappend(clauses, quals->key_clauses[i]);
-	if (quals->moment_clause != NULL)
-		clauses = lappend(clauses, quals->moment_clause);
-	return clauses;
-}
 
 /* === how many rows ========================================================= */
 
@@ -300,7 +96,7 @@ estimate_rows(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, List *cla
 
 	for (int i = 0; i < quals->nprefix; i++)
 		keys = lappend(keys, quals->key_clauses[i]);
-	rest = list_difference_ptr(clauses, exact_clauses(quals));
+	rest = list_difference_ptr(clauses, history_quals_exact(quals));
 
 	if (quals->moment != NULL)
 	{
@@ -362,7 +158,7 @@ estimate_cost(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, List *cla
 	Cost		row_cost = 0;
 	QualCost	qual_cost;
 
-	switch (choose_access(history->table, quals))
+	switch (history_quals_access(history->table, quals))
 	{
 		case HISTORY_PROBE:
 			fetched = entries = descents;
@@ -384,7 +180,7 @@ estimate_cost(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, List *cla
 	index_pages = index_pages_fetched(index_pages * loops, (BlockNumber) stats->index_pages, stats->index_pages, root) / loops;
 	heap_pages = index_pages_fetched(fetched * loops, (BlockNumber) stats->pages, stats->index_pages, root) / loops;
 	fraction = Min(1.0, fetched / stats->versions);
-	if (loops <= 1 && choose_access(history->table, quals) != HISTORY_PROBE)
+	if (loops <= 1 && history_quals_access(history->table, quals) != HISTORY_PROBE)
 	{
 		/* rows lie together as far as the heap is ordered by key */
 		double		squared = stats->correlation * stats->correlation;
@@ -393,7 +189,7 @@ estimate_cost(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, List *cla
 		heap_pages = squared * Min(together, heap_pages) + (1 - squared) * heap_pages;
 	}
 
-	cost_qual_eval(&qual_cost, list_difference_ptr(clauses, exact_clauses(quals)), root);
+	cost_qual_eval(&qual_cost, list_difference_ptr(clauses, history_quals_exact(quals)), root);
 	*startup = descent + qual_cost.startup + rel->reltarget->cost.startup;
 	*total = *startup +
 		(descents - 1) * descent +
@@ -479,11 +275,11 @@ historyGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid relid)
 	root->glob->relationOids = lappend_oid(root->glob->relationOids, history->table->versions);
 	root->glob->relationOids = lappend_oid(root->glob->relationOids, history->table->index);
 
-	classify(root, baserel, history->table, baserel->baserestrictinfo, &quals);
+	history_quals_classify(root, baserel, history->table, baserel->baserestrictinfo, &quals);
 	history->as_of = quals.moment != NULL;
 	foreach(lc, baserel->joininfo)
 	{
-		if (match_moment(root, baserel, history->table, lfirst_node(RestrictInfo, lc)->clause) != NULL)
+		if (history_match_moment(root, baserel, history->table, lfirst_node(RestrictInfo, lc)->clause) != NULL)
 			history->as_of = true;
 	}
 
@@ -508,7 +304,7 @@ add_history_path(PlannerInfo *root, RelOptInfo *rel, Relids required_outer)
 		param_info = get_baserel_parampathinfo(root, rel, required_outer);
 		clauses = list_concat_copy(clauses, param_info->ppi_clauses);
 	}
-	classify(root, rel, history->table, clauses, &quals);
+	history_quals_classify(root, rel, history->table, clauses, &quals);
 	rows = estimate_rows(root, rel, history, clauses, &quals, &scanned);
 	if (param_info != NULL)
 	{
@@ -527,7 +323,7 @@ static bool
 ec_member_is_key(PlannerInfo *root, RelOptInfo *rel, EquivalenceClass *ec, EquivalenceMember *em,
 				 void *arg)
 {
-	return is_column((Node *) em->em_expr, rel, *(AttrNumber *) arg);
+	return history_is_column((Node *) em->em_expr, rel, *(AttrNumber *) arg);
 }
 
 static bool
@@ -593,9 +389,9 @@ set_time_selectivity(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, bo
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		Expr	   *range;
 
-		if (match_moment(root, rel, history->table, rinfo->clause) != NULL)
+		if (history_match_moment(root, rel, history->table, rinfo->clause) != NULL)
 			set_selectivity(rinfo, have_moment ? 1.0 : stats->keys / stats->versions);
-		else if ((range = match_range(root, rel, history->table, rinfo->clause)) != NULL)
+		else if ((range = history_match_range(root, rel, history->table, rinfo->clause)) != NULL)
 			set_selectivity(rinfo, fraction_in_range(root, history->table, stats, range));
 	}
 }
@@ -613,7 +409,7 @@ set_key_selectivity(PlannerInfo *root, RelOptInfo *rel, HistoryRel *history, Ind
 	SpecialJoinInfo sjinfo;
 	double		excess = history->stats.keys_product / history->stats.keys;
 
-	classify(root, rel, history->table, list_concat_copy(rel->baserestrictinfo, clauses), &quals);
+	history_quals_classify(root, rel, history->table, list_concat_copy(rel->baserestrictinfo, clauses), &quals);
 	if (quals.nprefix < history->table->nkeys || excess <= 1.0)
 		return;
 
@@ -699,7 +495,7 @@ historyGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid relid)
 		RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc);
 		bool		useful;
 
-		classify(root, baserel, table, list_make1(rinfo), &quals);
+		history_quals_classify(root, baserel, table, list_make1(rinfo), &quals);
 		useful = quals.moment != NULL || quals.range != NULL;
 		for (int i = 0; i < table->nkeys; i++)
 			useful = useful || quals.key_clauses[i] != NULL;
@@ -725,7 +521,7 @@ historyGetForeignPaths(PlannerInfo *root, RelOptInfo *baserel, Oid relid)
 		}
 	}
 
-	classify(root, baserel, table, baserel->baserestrictinfo, &quals);
+	history_quals_classify(root, baserel, table, baserel->baserestrictinfo, &quals);
 	set_time_selectivity(root, baserel, history, quals.moment != NULL);
 	if (table->nkeys > 1)
 		set_key_selectivities(root, baserel, history, outers);
@@ -850,8 +646,8 @@ historyGetForeignPlan(PlannerInfo *root, RelOptInfo *baserel, Oid relid, Foreign
 	List	   *values = NIL;
 	List	   *index = list_make1_oid(table->index);
 
-	classify(root, baserel, table, scan_clauses, &quals);
-	exact = exact_clauses(&quals);
+	history_quals_classify(root, baserel, table, scan_clauses, &quals);
+	exact = history_quals_exact(&quals);
 	recheck_exprs = column_first(root, baserel, exact);
 	local_exprs = extract_actual_clauses(list_difference_ptr(scan_clauses, exact), false);
 
@@ -866,7 +662,7 @@ historyGetForeignPlan(PlannerInfo *root, RelOptInfo *baserel, Oid relid, Foreign
 		values = lappend(values, quals.range);
 
 	return make_foreignscan(tlist, local_exprs, baserel->relid, values,
-							list_make5(makeInteger(choose_access(table, &quals)),
+							list_make5(makeInteger(history_quals_access(table, &quals)),
 									   index,
 									   makeInteger(quals.array_key),
 									   list_make2_int(quals.moment != NULL, quals.range != NULL),

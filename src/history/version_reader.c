@@ -23,7 +23,7 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "compat.h"
-#include "history/version_reader.h"
+#include "history/version_reader_internal.h"
 #include "history/versions.h"
 #include "miscadmin.h"
 #include "utils/fmgroids.h"
@@ -32,97 +32,7 @@
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
-/*
- * Index entries of one key that a snapshot steps over before it descends anew.
- * At first about a page of them, since a descent reads another page; fewer
- * while keys turn out to be longer than that.
- */
-#define MAX_STEPS	200
-#define MIN_STEPS	8
-
-/*
- * How far from a moment its boundary is looked for first.  An index scan
- * examines all entries of a page that satisfy its keys before it returns the
- * first of them; without a bound on the other side that makes a key with many
- * versions dear.  A window adapts to the distances found, so that about one
- * probe in fifty has to be repeated without it.
- */
-typedef struct Window
-{
-	bool		set;
-	double		width;			/* microseconds */
-} Window;
-
 #define MAX_WINDOW	1e17		/* three thousand years: no bound */
-
-/* What a boundary row says. */
-typedef struct Boundary
-{
-	TimestampTz valid_from;
-	bool		has_row;
-	bool		derived;		/* an earlier boundary may have the same holder */
-	int32		partition;		/* the holder, if has_row */
-	int64		offset;
-} Boundary;
-
-struct VersionReader
-{
-	MemoryContext context;
-	const HistoryTable *table;
-	Relation	versions;
-	Relation	index;
-	Snapshot	snapshot;
-	const VersionCondition *condition;
-	bool		whole_key;		/* condition gives all key columns */
-	bool		done;
-	FmgrInfo   *compare[INDEX_MAX_KEYS];	/* 3-way, as the index compares */
-
-	/* each is always used with one number of scan keys */
-	IndexScanDesc scan;			/* the pass, or the probe */
-	IndexScanDesc jump_scan;	/* HISTORY_SNAPSHOT: the pass after a jump */
-	IndexScanDesc period_scan;	/* finds where a version begins and ends */
-	IndexScanDesc window_scan;	/* the same, or the probe, within a window */
-	IndexScanDesc pass;			/* HISTORY_SNAPSHOT: scan or jump_scan */
-	TupleTableSlot *period_slot;
-
-	/* own-type equality per key, for keys taken from a row */
-	ScanKeyData row_keys[INDEX_MAX_KEYS];
-
-	/* HISTORY_SNAPSHOT: the key the pass is in, as an index entry */
-	IndexTuple	entry;			/* BTMaxItemSize bytes */
-	IndexTuple	jump_entry;		/* what the scan keys of the last jump point into */
-	bool		have_entry;
-	bool		answered;		/* its version is found, or there is none */
-	bool		later_seen;		/* it has entries after the moment */
-	int			steps;			/* over entries of it since the last descent */
-	int			step_limit;
-	ScanKeyData jump_keys[INDEX_MAX_KEYS];	/* members of the row comparison */
-
-	/*
-	 * HISTORY_VERSIONS: the version that is being built, the last boundary
-	 * read (a row of the same moment may still replace it), the first row of
-	 * the next key; out is what the caller looks at.
-	 */
-	TupleTableSlot *run;
-	TupleTableSlot *candidate;
-	TupleTableSlot *incoming;
-	TupleTableSlot *out;
-	bool		have_run;
-	bool		have_candidate;
-	bool		have_incoming;
-	bool		key_ended;
-	bool		exhausted;
-	TimestampTz run_from;
-	Boundary	run_boundary;
-	Boundary	candidate_boundary;
-	Boundary	incoming_boundary;
-
-	Window		back;			/* from a moment to the boundary before it */
-	Window		ahead;			/* from a boundary to the next one */
-
-	int64		probes;
-	int64		rows;
-};
 
 VersionReader *
 version_reader_open(const HistoryTable *table, Relation versions, Relation index,
@@ -173,9 +83,8 @@ version_reader_close(VersionReader *reader)
 	close_scan(&reader->window_scan);
 }
 
-/* Descend into the index, with the scan descriptor that is kept for it. */
-static IndexScanDesc
-descend(VersionReader *reader, IndexScanDesc *scan, ScanKey keys, int nkeys)
+IndexScanDesc
+version_reader_descend(VersionReader *reader, IndexScanDesc *scan, ScanKey keys, int nkeys)
 {
 	if (*scan == NULL)
 	{
@@ -233,8 +142,8 @@ window_bound(const Window *window, TimestampTz moment, int sign, TimestampTz *bo
 	return true;
 }
 
-static void
-read_boundary(VersionReader *reader, TupleTableSlot *slot, Boundary *boundary)
+void
+version_read_boundary(VersionReader *reader, TupleTableSlot *slot, Boundary *boundary)
 {
 	const HistoryTable *table = reader->table;
 	bool		isnull;
@@ -261,7 +170,7 @@ next_row(VersionReader *reader, IndexScanDesc scan, ScanDirection direction,
 	if (!index_getnext_slot(scan, direction, slot))
 		return false;
 	reader->rows++;
-	read_boundary(reader, slot, boundary);
+	version_read_boundary(reader, slot, boundary);
 	return true;
 }
 
@@ -306,7 +215,7 @@ find_from(VersionReader *reader, const ScanKeyData *row_keys, const Boundary *bo
 
 	memcpy(keys, row_keys, sizeof(ScanKeyData) * nkeys);
 	moment_key(reader, &keys[nkeys], BTLessStrategyNumber, F_TIMESTAMPTZ_LT, from);
-	scan = descend(reader, &reader->period_scan, keys, nkeys + 1);
+	scan = version_reader_descend(reader, &reader->period_scan, keys, nkeys + 1);
 	while (next_row(reader, scan, BackwardScanDirection, reader->period_slot, &earlier))
 	{
 		if (earlier.valid_from == from)
@@ -346,10 +255,10 @@ find_to(VersionReader *reader, const ScanKeyData *row_keys, const Boundary *boun
 		if (bounded)
 		{
 			moment_key(reader, &keys[nkeys + 1], BTLessEqualStrategyNumber, F_TIMESTAMPTZ_LE, bound);
-			scan = descend(reader, &reader->window_scan, keys, nkeys + 2);
+			scan = version_reader_descend(reader, &reader->window_scan, keys, nkeys + 2);
 		}
 		else
-			scan = descend(reader, &reader->period_scan, keys, nkeys + 1);
+			scan = version_reader_descend(reader, &reader->period_scan, keys, nkeys + 1);
 		while (next_row(reader, scan, ForwardScanDirection, reader->period_slot, &later))
 		{
 			if (have_candidate && later.valid_from != candidate.valid_from &&
@@ -375,9 +284,8 @@ find_to(VersionReader *reader, const ScanKeyData *row_keys, const Boundary *boun
 	}
 }
 
-/* have_later: the key may have boundaries after this one. */
-static void
-fill_period(VersionReader *reader, TupleTableSlot *slot, const Boundary *boundary, bool have_later,
+void
+version_fill_period(VersionReader *reader, TupleTableSlot *slot, const Boundary *boundary, bool have_later,
 			Version *version)
 {
 	ScanKeyData row_keys[INDEX_MAX_KEYS];
@@ -409,12 +317,12 @@ next_probe(VersionReader *reader, bool want_period, Version *version)
 	if (bounded)
 	{
 		moment_key(reader, &keys[nkeys + 1], BTGreaterEqualStrategyNumber, F_TIMESTAMPTZ_GE, bound);
-		found = next_row(reader, descend(reader, &reader->window_scan, keys, nkeys + 2),
+		found = next_row(reader, version_reader_descend(reader, &reader->window_scan, keys, nkeys + 2),
 						 BackwardScanDirection, reader->out, &boundary);
 	}
 	window_adapt(&reader->back, bounded && !found);
 	if (!found)
-		found = next_row(reader, descend(reader, &reader->scan, keys, nkeys + 1),
+		found = next_row(reader, version_reader_descend(reader, &reader->scan, keys, nkeys + 1),
 						 BackwardScanDirection, reader->out, &boundary);
 	if (!found)
 		return false;
@@ -424,159 +332,8 @@ next_probe(VersionReader *reader, bool want_period, Version *version)
 
 	version->slot = reader->out;
 	if (want_period)
-		fill_period(reader, reader->out, &boundary, true, version);
+		version_fill_period(reader, reader->out, &boundary, true, version);
 	return true;
-}
-
-/* === snapshot ============================================================== */
-
-static bool
-entry_has_same_key(VersionReader *reader, IndexTuple entry)
-{
-	TupleDesc	desc = RelationGetDescr(reader->index);
-
-	for (int i = reader->condition->nkeys; i < reader->table->nkeys; i++)
-	{
-		bool		isnull_a;
-		bool		isnull_b;
-		Datum		a = index_getattr(entry, i + 1, desc, &isnull_a);
-		Datum		b = index_getattr(reader->entry, i + 1, desc, &isnull_b);
-
-		if (isnull_a || isnull_b)
-		{
-			if (isnull_a != isnull_b)
-				return false;
-		}
-		else if (DatumGetInt32(FunctionCall2Coll(reader->compare[i], reader->table->keys[i].collation,
-												 a, b)) != 0)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Descend to where the pass is needed next.  In a key whose version is still
- * looked for: to the last entry with (key, __valid_from) <= (this key, moment);
- * after it: to the last entry with (key) < (this key).  Both as one row
- * comparison, so that the pass goes on backwards from there.
- */
-static void
-jump(VersionReader *reader)
-{
-	const VersionCondition *condition = reader->condition;
-	const HistoryTable *table = reader->table;
-	TupleDesc	desc = RelationGetDescr(reader->index);
-	ScanKeyData keys[INDEX_MAX_KEYS + 1];
-	ScanKey		members = reader->jump_keys;
-	int			nmembers = 0;
-	StrategyNumber strategy = reader->answered ? BTLessStrategyNumber : BTLessEqualStrategyNumber;
-
-	/* the scan keys point into the entry; the pass overwrites reader->entry */
-	memcpy(reader->jump_entry, reader->entry, IndexTupleSize(reader->entry));
-
-	for (int i = condition->nkeys; i < table->nkeys; i++)
-	{
-		const HistoryKey *key = &table->keys[i];
-		bool		isnull;
-
-		ScanKeyEntryInitialize(&members[nmembers], SK_ROW_MEMBER, i + 1, strategy, InvalidOid,
-							   key->collation, reader->compare[i]->fn_oid,
-							   index_getattr(reader->jump_entry, i + 1, desc, &isnull));
-		if (isnull)
-			return;				/* a row comparison can't tell it: walk on */
-		nmembers++;
-	}
-	if (!reader->answered)
-	{
-		ScanKeyEntryInitialize(&members[nmembers], SK_ROW_MEMBER, table->nkeys + 1, strategy,
-							   InvalidOid, InvalidOid, F_TIMESTAMPTZ_CMP,
-							   TimestampTzGetDatum(condition->moment));
-		nmembers++;
-	}
-	Assert(condition->nkeys < table->nkeys);	/* what has one key only is probed */
-	memcpy(keys, condition->keys, sizeof(ScanKeyData) * condition->nkeys);
-	if (nmembers == 1)
-	{
-		/* (key) < (this key): a row of one is none to btree, which would read on behind it */
-		const HistoryKey *key = &table->keys[condition->nkeys];
-		Oid			less = get_opfamily_member(key->opfamily, key->opcintype, key->opcintype,
-											   BTLessStrategyNumber);
-
-		ScanKeyEntryInitialize(&keys[condition->nkeys], 0, condition->nkeys + 1, BTLessStrategyNumber,
-							   InvalidOid, key->collation, get_opcode(less), members[0].sk_argument);
-	}
-	else
-	{
-		members[nmembers - 1].sk_flags |= SK_ROW_END;
-		MemSet(&keys[condition->nkeys], 0, sizeof(ScanKeyData));
-		keys[condition->nkeys].sk_flags = SK_ROW_HEADER;
-		keys[condition->nkeys].sk_attno = condition->nkeys + 1;
-		keys[condition->nkeys].sk_strategy = strategy;
-		keys[condition->nkeys].sk_argument = PointerGetDatum(members);
-	}
-
-	reader->pass = descend(reader, &reader->jump_scan, keys, condition->nkeys + 1);
-	reader->step_limit = Max(reader->step_limit / 2, MIN_STEPS);
-	reader->steps = 0;
-}
-
-/*
- * Backwards over the index.  Entries after the moment and those of a key that
- * is answered are told from the index alone; the heap is visited once per key.
- */
-static bool
-next_snapshot(VersionReader *reader, bool want_period, Version *version)
-{
-	const VersionCondition *condition = reader->condition;
-	TupleDesc	desc = RelationGetDescr(reader->index);
-
-	while (index_getnext_tid(reader->pass, BackwardScanDirection) != NULL)
-	{
-		IndexTuple	entry = reader->pass->xs_itup;
-		Boundary	boundary;
-		bool		isnull;
-
-		CHECK_FOR_INTERRUPTS();
-
-		if (reader->have_entry && entry_has_same_key(reader, entry))
-			reader->steps++;
-		else
-		{
-			/* walked to the end of a key: it was short enough */
-			if (reader->steps > 0)
-				reader->step_limit = Min(reader->step_limit * 2, MAX_STEPS);
-			memcpy(reader->entry, entry, IndexTupleSize(entry));
-			reader->have_entry = true;
-			reader->answered = false;
-			reader->later_seen = false;
-			reader->steps = 0;
-		}
-
-		if (!reader->answered &&
-			DatumGetTimestampTz(index_getattr(entry, reader->table->nkeys + 1, desc, &isnull)) >
-			condition->moment)
-			reader->later_seen = true;
-		else if (!reader->answered)
-		{
-			if (!index_fetch_heap(reader->pass, reader->out))
-				continue;		/* not visible to us */
-			reader->rows++;
-			reader->answered = true;
-			reader->steps = 0;
-			read_boundary(reader, reader->out, &boundary);
-			if (!boundary.has_row)
-				continue;
-
-			version->slot = reader->out;
-			if (want_period)
-				fill_period(reader, reader->out, &boundary, reader->later_seen, version);
-			return true;
-		}
-
-		if (reader->steps >= reader->step_limit)
-			jump(reader);
-	}
-	return false;
 }
 
 /* === all versions ========================================================== */
@@ -739,7 +496,7 @@ find_first(VersionReader *reader, TimestampTz *from)
 
 	memcpy(keys, condition->keys, sizeof(ScanKeyData) * nkeys);
 	moment_key(reader, &keys[nkeys], BTLessEqualStrategyNumber, F_TIMESTAMPTZ_LE, condition->first);
-	scan = descend(reader, &reader->period_scan, keys, nkeys + 1);
+	scan = version_reader_descend(reader, &reader->period_scan, keys, nkeys + 1);
 	if (next_row(reader, scan, BackwardScanDirection, reader->period_slot, &boundary))
 		*from = boundary.has_row ? find_from(reader, condition->keys, &boundary) : boundary.valid_from;
 	ExecClearTuple(reader->period_slot);
@@ -763,11 +520,7 @@ version_reader_start(VersionReader *reader, const VersionCondition *condition)
 		case HISTORY_PROBE:
 			break;
 		case HISTORY_SNAPSHOT:
-			reader->have_entry = false;
-			reader->answered = false;
-			reader->steps = 0;
-			reader->step_limit = MAX_STEPS;
-			reader->pass = descend(reader, &reader->scan, keys, nkeys);
+			version_snapshot_start(reader);
 			break;
 		case HISTORY_VERSIONS:
 			reader->have_run = false;
@@ -782,7 +535,7 @@ version_reader_start(VersionReader *reader, const VersionCondition *condition)
 				moment_key(reader, &keys[nkeys], BTGreaterEqualStrategyNumber, F_TIMESTAMPTZ_GE, from);
 				nkeys++;
 			}
-			(void) descend(reader, &reader->scan, keys, nkeys);
+			(void) version_reader_descend(reader, &reader->scan, keys, nkeys);
 			break;
 	}
 	MemoryContextSwitchTo(old);
@@ -802,7 +555,7 @@ version_reader_next(VersionReader *reader, bool want_period, Version *version)
 			found = next_probe(reader, want_period, version);
 			break;
 		case HISTORY_SNAPSHOT:
-			found = next_snapshot(reader, want_period, version);
+			found = version_snapshot_next(reader, want_period, version);
 			break;
 		case HISTORY_VERSIONS:
 			found = next_in_order(reader, version);

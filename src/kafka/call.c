@@ -477,12 +477,13 @@ run_knock(KafkaJob *job)
 }
 
 void
-kafka_knock(KafkaConsumer *consumer)
+kafka_knock(KafkaConsumer *consumer, int timeout_ms)
 {
 	KafkaClient *client = &consumer->client;
 
 	kafka_job_new(client)->run = run_knock;
-	start_job(client, client->timeout_ms);
+	client->waited_ms = timeout_ms;
+	start_job(client, timeout_ms);
 }
 
 bool
@@ -516,6 +517,5 @@ kafka_answered(KafkaConsumer *consumer)
 	if (err == RD_KAFKA_RESP_ERR__IN_PROGRESS)
 		return false;
 	client->busy = true;
-	client->waited_ms = client->timeout_ms;
 	kafka_raise(client, err, NULL, -1, -1, NULL);
 }

@@ -68,6 +68,12 @@ kafka_consumer_release(KafkaConsumer *consumer)
 	kafka_client_close(&consumer->client, true);
 }
 
+void
+kafka_consumer_set_timeout(KafkaConsumer *consumer, int timeout_ms)
+{
+	consumer->client.timeout_ms = timeout_ms;
+}
+
 int
 kafka_wait_fd(KafkaConsumer *consumer)
 {

@@ -105,6 +105,9 @@ typedef struct KafkaHeader
 extern KafkaConsumer *kafka_consumer_acquire(const KafkaConfig *config, int queue_kb, MemoryContext owner);
 extern void kafka_consumer_release(KafkaConsumer *consumer);
 
+/* How long the broker may take from here on, in place of the configured time. */
+extern void kafka_consumer_set_timeout(KafkaConsumer *consumer, int timeout_ms);
+
 /*
  * Number of partitions of a topic.  ERROR HV00R (FDW_TABLE_NOT_FOUND) naming server and
  * topic when it does not exist; -1 instead with missing_ok.  Class 08 when no
@@ -175,10 +178,10 @@ extern void kafka_consume_stop(KafkaConsumer *consumer);
  * Is there a broker that answers?  kafka_knock asks without waiting and
  * kafka_answered tells: false while there is no answer yet; kafka_wait_fd's descriptor
  * becomes readable with it, unless kafka_consume has emptied it.  ERROR
- * of class 08 after the configured time, 28000 where we are refused.  Reading goes on
+ * of class 08 after timeout_ms, 28000 where we are refused.  Reading goes on
  * meanwhile; any other call takes the question's place.
  */
-extern void kafka_knock(KafkaConsumer *consumer);
+extern void kafka_knock(KafkaConsumer *consumer, int timeout_ms);
 extern bool kafka_answered(KafkaConsumer *consumer);
 
 /*

@@ -7,6 +7,7 @@
 
 #include "catalog/pg_type.h"
 #include "changelog/keys.h"
+#include "format/format.h"
 #include "lib/stringinfo.h"
 #include "materialize/apply_map.h"
 #include "pgtime.h"
@@ -208,25 +209,58 @@ kafka_timestamp(int64 ms)
 	return ms * 1000 - ((int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE)) * USECS_PER_DAY;
 }
 
+/* A field of a record's text, quoted as record_out() does, so that no two keys have one text. */
+static void
+append_field(StringInfo text, const char *field)
+{
+	if (field[0] != '\0' && strpbrk(field, "\"\\(), \t\n\r\v\f") == NULL)
+	{
+		appendStringInfoString(text, field);
+		return;
+	}
+	appendStringInfoChar(text, '"');
+	for (; *field; field++)
+	{
+		if (*field == '"' || *field == '\\')
+			appendStringInfoChar(text, *field);
+		appendStringInfoChar(text, *field);
+	}
+	appendStringInfoChar(text, '"');
+}
+
 char *
 apply_key_text(const ApplyMap *map, const Datum *values, const bool *isnull)
 {
 	StringInfoData text;
+	DecodeSettings settings;
 
-	initStringInfo(&text);
-	for (int k = 0; k < map->nkeys; k++)
+	/* the same whoever applies */
+	decode_settings_enter(&settings, map->topic->time_zone);
+	PG_TRY();
 	{
-		int			i = map->keys[k] - 1;
-		Oid			output;
-		bool		varlena;
+		initStringInfo(&text);
+		for (int k = 0; k < map->nkeys; k++)
+		{
+			int			i = map->keys[k] - 1;
+			Oid			output;
+			bool		varlena;
+			char	   *field;
 
-		appendStringInfoChar(&text, k == 0 ? '(' : ',');
-		if (isnull[i])
-			continue;
-		getTypeOutputInfo(map->topic->columns[i].type, &output, &varlena);
-		appendStringInfoString(&text, OidOutputFunctionCall(output, values[i]));
+			appendStringInfoChar(&text, k == 0 ? '(' : ',');
+			if (isnull[i])
+				continue;
+			getTypeOutputInfo(map->topic->columns[i].type, &output, &varlena);
+			field = OidOutputFunctionCall(output, values[i]);
+			append_field(&text, field);
+			pfree(field);
+		}
+		appendStringInfoChar(&text, ')');
 	}
-	appendStringInfoChar(&text, ')');
+	PG_FINALLY();
+	{
+		decode_settings_leave(&settings);
+	}
+	PG_END_TRY();
 	return text.data;
 }
 

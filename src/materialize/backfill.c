@@ -84,6 +84,7 @@ typedef struct Backfill
 	int64		messages;
 	int64		sorted;
 	bool		stopped;
+	ErrorSweep *sweep;			/* of errors that later messages clear; NULL: none */
 
 	/* truncations, in order; of changes the values do not count */
 	int			ntruncations;
@@ -512,12 +513,26 @@ truncate_key(Loading *loading, int64 order)
 	loading->last = change;
 }
 
+/* A source's last message of the key at hand clears the key's errors before it (case X12). */
+static void
+supersede_errors(const Backfill *backfill, const Change *last)
+{
+	char	   *key;
+
+	if (backfill->sweep == NULL)
+		return;
+	key = apply_key_text(backfill->source.map, last->values, last->isnull);
+	message_errors_sweep_key(backfill->sweep, key, last->source, last->offset);
+	pfree(key);
+}
+
 static void
 load_key_end(Loading *loading)
 {
 	SlotPool   *pool = &loading->pool;
 
 	truncate_key(loading, PG_INT64_MAX);
+	supersede_errors(loading->backfill, &loading->last);
 	if (loading->begun)
 		applier_key_end(loading->applier);
 	pool->unused = lappend(list_concat(pool->unused, pool->kept), loading->last_slot);
@@ -545,6 +560,8 @@ load_key_on(Loading *loading, const Change *change, int64 order)
 	bool		was_aside = loading->aside;
 
 	truncate_key(loading, order);
+	if (change->source != loading->last.source)
+		supersede_errors(loading->backfill, &loading->last);
 	loading->aside = was_aside || is_put_aside(loading->backfill, change);
 
 	/* apply has it until the key ends, or until it is given the next one of the source */
@@ -566,6 +583,7 @@ load_sorted(Backfill *backfill)
 	loading.isnull = palloc(natts * sizeof(bool));
 	loading.slot = MakeSingleTupleTableSlot(backfill->desc, &TTSOpsVirtual);
 	loading.applier = applier_begin(backfill->source.table, map, &backfill->positions->next_seq, true);
+	backfill->sweep = message_errors_sweep_begin(backfill->source.table->target);
 	tuplesort_performsort(backfill->sort);
 	while (tuplesort_gettupleslot(backfill->sort, true, true, (slot = take_slot(&loading.pool)), NULL))
 	{
@@ -597,6 +615,8 @@ load_sorted(Backfill *backfill)
 	if (loading.last_slot)
 		load_key_end(&loading);
 	applier_end(loading.applier);
+	if (backfill->sweep)
+		message_errors_sweep_end(backfill->sweep);
 }
 
 /* In the order of the log, as a feed would. */

@@ -172,13 +172,20 @@ extern List *message_errors_get(Oid target);
 extern void message_error_delete(Oid target, int32 source, int64 offset);
 extern void message_errors_forget(Oid target);	/* all of them, before a rebuild */
 
-/*
- * Mark errors of these keys superseded by a later message (case X12), or all errors of
- * a partition by a truncation of the source.
- */
 extern bool message_errors_exist(Oid target);
+extern bool message_errors_ahead(Oid target, int32 source, int64 offset);	/* there or later */
+
+/* Mark all errors of a partition superseded by a truncation of the source. */
 extern void message_errors_truncate(Oid target, int32 source, int64 offset, TimestampTz at);
-extern void message_errors_supersede(Oid target, const char *key_text, int32 source, int64 offset);
+
+/*
+ * Mark errors superseded by later messages of their keys (case X12), key by key.  NULL:
+ * there are none to mark.  Nobody else changes the table's errors between begin and end.
+ */
+typedef struct ErrorSweep ErrorSweep;
+extern ErrorSweep *message_errors_sweep_begin(Oid target);
+extern void message_errors_sweep_key(ErrorSweep *sweep, const char *key_text, int32 source, int64 offset);
+extern void message_errors_sweep_end(ErrorSweep *sweep);
 
 /*
  * One writer per maintained table: a heavyweight lock on the registration, held to

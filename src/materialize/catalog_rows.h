@@ -1,7 +1,7 @@
 /*
  * catalog_rows.h
  *	  Access to rows of the extension's catalogs; private to catalog.c,
- *	  topic_sources.c and message_errors.c.
+ *	  positions.c, topic_sources.c and message_errors.c.
  */
 #ifndef UK_CATALOG_ROWS_H
 #define UK_CATALOG_ROWS_H

@@ -24,6 +24,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
@@ -98,7 +99,7 @@ take_and_reread(Oid target)
 
 /* --- states ------------------------------------------------------------------------ */
 
-/* Has the table read several topics, so that one of them may be done without? */
+/* Has the table read several topics, one of which may have left its list? */
 static bool
 reads_several(Oid target)
 {
@@ -113,7 +114,8 @@ table_state_error(const MaintainedTable *table)
 	char	   *name = get_rel_name(table->target);
 	TableState	state = table->foreign_copy ? TABLE_RESTORED : table->state;
 	RegistrationError error;
-	bool		has_error = registration_error_get(table->target, &error);
+	bool		has_error = registration_error_get(table->target, &error) &&
+		check_enable_rls(table->target, InvalidOid, true) != RLS_ENABLED;	/* it may repeat values */
 	const char *hint = NULL;
 
 	switch (state)
@@ -129,9 +131,7 @@ table_state_error(const MaintainedTable *table)
 			hint = "Repair the cause and call upsert_kafka.resume(), or upsert_kafka.skip() to go on without this message.";
 			break;
 		case TABLE_TOPIC_CHANGED:
-			hint = reads_several(table->target) ?
-				"Use upsert_kafka.resume(target, accept_data_loss => true) to go on with the topics as they are now, or upsert_kafka.rebuild(target, discard_history => true) to begin anew." :
-				"Use upsert_kafka.rebuild(target, discard_history => true) to read the topic as it is now.";
+			hint = "Use upsert_kafka.resume(target, accept_data_loss => true) to keep the rows and go on with the topics as they are now, or upsert_kafka.rebuild(target, discard_history => true) to begin anew.";
 			break;
 		case TABLE_DATA_LOST:
 			hint = "Use upsert_kafka.resume(target, accept_data_loss => true) to go on with what the topic still has.";
@@ -207,8 +207,8 @@ query_sources(KafkaConsumer *consumer, const Positions *positions, const SourceS
 
 /*
  * Go on with what there is: positions that a topic no longer has move up to its low
- * watermarks.  Of several topics, those that were deleted, or made anew, are given
- * up; one that is there is new then, and read from its start.
+ * watermarks.  Topics that were deleted, or made anew, are given up; one that is there is
+ * new then, with sources of its own, and read from its start.
  */
 static void
 accept_loss(const MaintainedTable *table)
@@ -239,8 +239,13 @@ accept_loss(const MaintainedTable *table)
 		Position   *position;
 
 		CHECK_FOR_INTERRUPTS();
-		if (problem.source < 0 || positions->positions[problem.source].given_up ||
-			(problem.state == TABLE_TOPIC_CHANGED && !positions->several))
+		if (problem.state == TABLE_TOPIC_CHANGED && !positions->several)
+		{
+			/* the one topic and the one that has taken its place are two: look again */
+			positions->several = true;
+			continue;
+		}
+		if (problem.source < 0 || positions->positions[problem.source].given_up)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("maintained table \"%s\" cannot go on from its positions", get_rel_name(table->target)),
@@ -296,9 +301,9 @@ upsert_kafka_resume(PG_FUNCTION_ARGS)
 	{
 		case TABLE_TOPIC_CHANGED:
 			table->foreign_copy = false;
-			if (!reads_several(target))
+			/* of a list, the feed looks whether it still is so: a topic may have left it */
+			if (!accept_data_loss && !reads_several(target))
 				table_state_error(table);
-			/* the feed looks whether it still is so: a topic may have left the list */
 			if (accept_data_loss)
 				accept_loss(table);
 			break;

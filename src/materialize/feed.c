@@ -34,7 +34,10 @@ struct Feed
 	Oid			target;
 	Oid			source_relid;
 	bool		stale;			/* a relation changed: define anew */
+	bool		whole;			/* source and what is read fit together; not after an
+								 * ERROR while one of them was made */
 	bool		bounded;		/* refresh: up to the ends at opening */
+	int			patience_ms;	/* with the broker, in transactions */
 	FeedSource	source;
 	ChangeBatch *batch;
 
@@ -95,9 +98,32 @@ positions_equal(const Positions *a, const Positions *b)
 
 /* === opening ======================================================================= */
 
-static bool
-fail(Feed *feed, const SourceProblem *problem)
+/*
+ * Before anything is written that follows from positions which were read without the
+ * table's lock: they must still be what is stored.  Somebody may have rebuilt the table
+ * while the broker was asked.
+ */
+static void
+lock_as_read(Feed *feed, const Positions *read)
 {
+	MaintainedTable *table;
+	Positions  *stored;
+
+	(void) maintained_table_lock(feed->target, false);
+	table = maintained_table_get(feed->target);
+	stored = positions_get(feed->target);
+	if (table == NULL || table->state != TABLE_LIVE || (read == NULL) != (stored == NULL) ||
+		(read != NULL && !positions_equal(stored, read)))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("maintained table \"%s\" has changed while its topic was looked at", get_rel_name(feed->target))));
+}
+
+/* The table cannot go on from these positions (NULL: none are stored). */
+static bool
+fail(Feed *feed, const Positions *read, const SourceProblem *problem)
+{
+	lock_as_read(feed, read);
 	table_state_set(feed->target, problem->state, problem->sqlerrcode, problem->detail, problem->source, problem->offset);
 	ereport(LOG,
 			(errcode(problem->sqlerrcode),
@@ -107,92 +133,15 @@ fail(Feed *feed, const SourceProblem *problem)
 	return false;
 }
 
-/* === looks at the topics' ends ====================================================== */
-
-/*
- * What this process has last seen of the ends of a table's sources.  It outlives a feed
- * that has failed, as one does whose topic is deleted, and nothing else: in any longer
- * time messages can come and go with their topic, seen by nobody.
- */
-typedef struct FeedLook
-{
-	Oid			target;
-	TimestampTz at;
-	int			n;
-	int64	   *ends;			/* by source */
-} FeedLook;
-
-static List *looks;				/* in TopMemoryContext */
-
-#define LOOK_VALID_MS	15000
-
-static FeedLook *
-find_look(Oid target)
-{
-	ListCell   *lc;
-
-	foreach(lc, looks)
-		if (((FeedLook *) lfirst(lc))->target == target)
-			return lfirst(lc);
-	return NULL;
-}
-
-void
-feed_forget_look(Oid target)
-{
-	FeedLook   *look = find_look(target);
-
-	if (look == NULL)
-		return;
-	looks = list_delete_ptr(looks, look);
-	pfree(look->ends);
-	pfree(look);
-}
-
-static void
-note_look(const Feed *feed)
-{
-	MemoryContext old;
-	FeedLook   *look;
-
-	/* only a worker's feed comes back */
-	if (feed->bounded)
-		return;
-	old = MemoryContextSwitchTo(TopMemoryContext);
-	look = find_look(feed->target);
-	if (look == NULL)
-	{
-		look = palloc0(sizeof(FeedLook));
-		look->target = feed->target;
-		look->ends = palloc(sizeof(int64));
-		looks = lappend(looks, look);
-	}
-	look->n = 0;
-	look->ends = repalloc(look->ends, sizeof(int64) * Max(feed->positions->n, 1));
-	memcpy(look->ends, feed->ends, sizeof(int64) * feed->positions->n);
-	look->n = feed->positions->n;
-	look->at = GetCurrentTimestamp();
-	MemoryContextSwitchTo(old);
-}
-
-/* Was everything applied that this source's topic held a moment ago? */
-static bool
-is_settled(const FeedLook *look, const Positions *positions, int32 source)
-{
-	return look != NULL && source < look->n && look->ends[source] >= 0 &&
-		!TimestampDifferenceExceeds(look->at, GetCurrentTimestamp(), LOOK_VALID_MS) &&
-		positions->positions[source].next_offset >= look->ends[source];
-}
+/* === reading ========================================================================== */
 
 /*
  * A topic that matched the pattern was deleted.  Nothing is lost where all of it was
  * applied: then nobody waits for it any more, and its rows stay.
  */
 static void
-give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, SourceState *states, int nknown)
+give_up_settled(Feed *feed, const TopicTable *topic, Positions *read, Positions *positions, SourceState *states, int nknown)
 {
-	const FeedLook *look = find_look(feed->target);
-
 	if (topic->topic_pattern == NULL)
 		return;
 	for (int i = 0; i < nknown; i++)
@@ -203,18 +152,32 @@ give_up_settled(Feed *feed, const TopicTable *topic, Positions *positions, Sourc
 			continue;
 		for (int k = 0; k < nknown && settled; k++)
 			if (states[k] == SOURCE_MISSING && strcmp(positions->positions[k].topic, positions->positions[i].topic) == 0)
-				settled = is_settled(look, positions, k);
+				settled = feed_look_settled(feed->target, positions, k);
 		if (!settled)
 			continue;
+		lock_as_read(feed, read);
 		sources_give_up(feed->target, positions, i);
 		ereport(LOG,
 				(errmsg("topic \"%s\" of maintained table \"%s\" was deleted", positions->positions[i].topic,
 						get_rel_name(feed->target)),
 				 errdetail("All that it held was applied; the rows stay.")));
 		for (int k = 0; k < nknown; k++)
-			if (positions->positions[k].given_up)
-				states[k] = SOURCE_GIVEN_UP;
+		{
+			if (!positions->positions[k].given_up)
+				continue;
+			states[k] = SOURCE_GIVEN_UP;
+			if (read != NULL)
+				read->positions[k].given_up = true;
+		}
 	}
+}
+
+/* Only a worker's feed comes back. */
+static void
+note_look(const Feed *feed)
+{
+	if (!feed->bounded)
+		feed_look_note(feed->target, feed->positions->n, feed->ends);
 }
 
 /* Low watermarks (may be NULL) and ends by source. */
@@ -243,6 +206,7 @@ read_from_positions(Feed *feed)
 {
 	const TopicTable *topic = feed->source.topic;
 	Positions  *stored = positions_get(feed->target);
+	Positions  *read = stored != NULL ? positions_copy(stored) : NULL;
 	SourceState *states;
 	SourceProblem problem;
 	int			nknown;
@@ -262,13 +226,13 @@ read_from_positions(Feed *feed)
 	}
 	nknown = stored->n;
 	states = sources_find(feed->source.consumer, topic, stored);
-	give_up_settled(feed, topic, stored, states, nknown);
+	give_up_settled(feed, topic, read, stored, states, nknown);
 	ranges = sources_ranges(stored, states, &nranges);
 	low = palloc0(Max(stored->n, 1) * sizeof(int64));
 	end = palloc(Max(stored->n, 1) * sizeof(int64));
 	look_at_ends(feed->source.consumer, ranges, nranges, stored->n, low, end);
 	if (!sources_check(feed->source.consumer, topic, stored, nknown, states, low, end, &problem))
-		return fail(feed, &problem);
+		return fail(feed, read, &problem);
 
 	/* what came later is read from its start, whatever the start mode is (H05) */
 	for (int i = 0; i < stored->n; i++)
@@ -307,6 +271,7 @@ start_reading(Feed *feed)
 	bool		reading;
 
 	/* the ranges go away */
+	feed->whole = false;
 	kafka_consume_stop(feed->source.consumer);
 	reading = read_from_positions(feed);
 	MemoryContextSwitchTo(old);
@@ -315,6 +280,7 @@ start_reading(Feed *feed)
 		if (feed->reading != NULL)
 			MemoryContextDelete(feed->reading);
 		feed->reading = context;
+		feed->whole = true;
 		feed->discovered_at = GetCurrentTimestamp();
 		note_look(feed);
 	}
@@ -327,6 +293,7 @@ define(Feed *feed)
 {
 	MemoryContext old;
 
+	feed->whole = false;
 	MemoryContextReset(feed->definition);
 	old = MemoryContextSwitchTo(feed->definition);
 	feed->stale = false;
@@ -340,6 +307,7 @@ define(Feed *feed)
 	feed->source_relid = feed->source.table->source;
 	feed_source_define(&feed->source);
 	MemoryContextSwitchTo(old);
+	feed->whole = true;
 	return true;
 }
 
@@ -391,25 +359,33 @@ feed_open(Oid target, MemoryContext parent)
 	feed = open_feed(target, parent, false);
 	PopActiveSnapshot();
 	if (feed)
-		kafka_knock(feed->source.consumer);
+		feed_ask(feed);
 	return feed;
 }
 
 bool
-feed_begin(Feed *feed)
+feed_begin(Feed *feed, int patience_ms)
 {
 	bool		reading;
 
+	feed->patience_ms = Min(feed->source.timeout_ms, patience_ms);
+	kafka_consumer_set_timeout(feed->source.consumer, feed->patience_ms);
 	PushActiveSnapshot(GetLatestSnapshot());
 	reading = (!feed->stale || define(feed)) && start_reading(feed);
 	PopActiveSnapshot();
 	return reading;
 }
 
+bool
+feed_is_whole(const Feed *feed)
+{
+	return feed->whole;
+}
+
 void
 feed_ask(Feed *feed)
 {
-	kafka_knock(feed->source.consumer);
+	kafka_knock(feed->source.consumer, feed->source.timeout_ms);
 }
 
 bool
@@ -457,27 +433,6 @@ feed_pending(Feed *feed)
 	return n;
 }
 
-/*
- * Later messages of a key clear its errors (case X12), and a message that stopped the
- * table is no error any more once it goes in.
- */
-static void
-supersede_errors(Feed *feed)
-{
-	if (feed->source.table->append || !message_errors_exist(feed->target))
-		return;
-	for (int i = 0; i < feed->batch->nchanges; i++)
-	{
-		const Change *change = &feed->batch->changes[i];
-
-		CHECK_FOR_INTERRUPTS();
-		message_error_delete(feed->target, change->source, change->offset);
-		if (change->kind == ROW_TRUNCATE)
-			message_errors_truncate(feed->target, change->source, change->offset, change->event_time);
-		else
-			message_errors_supersede(feed->target, apply_key_text(feed->source.map, change->values, change->isnull),
-								 change->source, change->offset);
-	}
 }
 
 static void
@@ -569,7 +524,7 @@ feed_apply(Feed *feed, int n)
 	if (stored != NULL)
 		feed->working->nstored = stored->nstored;
 	apply_map_positions(feed->source.map, feed->working);
-	supersede_errors(feed);
+	feed_clear_errors(&feed->source, feed->batch, feed->positions);
 	apply_batch(feed, &feed->working->next_seq);
 	owner_leave(&scope);
 
@@ -699,6 +654,7 @@ feed_check_topic(Feed *feed)
 	 */
 	consumer = kafka_consumer_acquire(kafka_config_get(feed->source.topic->serverid, feed->source.table->owner),
 									  0, CurrentMemoryContext);
+	kafka_consumer_set_timeout(consumer, feed->patience_ms);
 	if (discovery_is_due(feed) && sources_changed(feed, consumer))
 		result = start_reading(feed) ? FEED_MOVED : FEED_STOPPED;
 	else

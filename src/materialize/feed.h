@@ -55,9 +55,11 @@ extern bool feed_answered(Feed *feed);
 /*
  * After the answer, in a transaction: compares positions with the topic and starts
  * reading.  False: the table is not live, or data_lost or topic_changed were found
- * and set as its state.
+ * and set as its state.  patience_ms: how long the broker, which has just answered, may
+ * take for what it is asked in a transaction from here on, if that is less than the
+ * server's timeout.
  */
-extern bool feed_begin(Feed *feed);
+extern bool feed_begin(Feed *feed, int patience_ms);
 
 /*
  * Take what has arrived, waiting up to timeout_ms for it (0: not at all), outside a
@@ -77,6 +79,12 @@ extern int	feed_pending(Feed *feed);
  */
 extern FeedResult feed_apply(Feed *feed, int n);
 extern void feed_applied(Feed *feed);
+
+/*
+ * False after an ERROR while the tables' definitions were read anew or the reading began
+ * anew, as feed_apply() does too: no message is to blame, and the feed must be closed.
+ */
+extern bool feed_is_whole(const Feed *feed);
 
 /* After the database refused a single record: state 'stopped' at it.  In a transaction. */
 extern void feed_stop_at_first(Feed *feed, int sqlerrcode, const char *message);

@@ -18,6 +18,7 @@ typedef struct FeedSource
 	ApplyMap   *map;
 	ChangeDecoder *decoder;
 	KafkaConsumer *consumer;	/* belongs to the context it was opened in */
+	int			timeout_ms;		/* the server's */
 	bool		one_source;		/* the table has, which a ROW_TRUNCATE needs */
 } FeedSource;
 
@@ -41,6 +42,9 @@ extern void feed_record_error(FeedSource *source, const KafkaRecord *record, con
 /* The table stops at this message: state, errors table. */
 extern void feed_stop_at(FeedSource *source, const KafkaRecord *record, const ChangeError *error);
 
+/* Clear the recorded errors that a batch clears; positions are those before it. */
+extern void feed_clear_errors(const FeedSource *source, const ChangeBatch *batch, const Positions *positions);
+
 /* Note records[0 .. n) as applied in positions (by source). */
 extern void feed_advance(Positions *positions, const KafkaRecord *records, int n);
 
@@ -51,5 +55,12 @@ extern void feed_advance(Positions *positions, const KafkaRecord *records, int n
 extern int64 feed_run_to_end(Oid target);
 
 extern Positions *positions_copy(const Positions *positions);
+
+/*
+ * feed_look.c: note where the sources of a table end now; and was everything applied that
+ * the topic of this one held at the last look, a moment ago?  False without one.
+ */
+extern void feed_look_note(Oid target, int n, const int64 *ends);
+extern bool feed_look_settled(Oid target, const Positions *positions, int32 source);
 
 #endif							/* UK_FEED_INTERNAL_H */

@@ -44,6 +44,7 @@ feed_source_connect(FeedSource *source, MemoryContext context)
 
 	/* a worker waits for what comes; a session's refresh() ends */
 	config->follow = MyBackendType == B_BG_WORKER;
+	source->timeout_ms = config->timeout_ms;
 	source->consumer = kafka_consumer_acquire(config, uk_queue_kb, context);
 }
 
@@ -119,6 +120,8 @@ feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *
 	bool		skip = source->table->on_error == ON_ERROR_SKIP;
 	int			done;
 	int			kept = 0;
+	int32		refused = -1;	/* the last record that was */
+	ChangeError reason = {0};
 
 	change_batch_reset(batch);
 	change_decode(source->decoder, records, n, batch, skip ? DECODE_SKIP : DECODE_STOP);
@@ -129,23 +132,25 @@ feed_decode(FeedSource *source, const KafkaRecord *records, int n, ChangeBatch *
 	{
 		ChangeError *error;
 
+		/* a message is applied whole or not at all */
+		if (batch->changes[i].record == refused)
+			continue;
 		if (batch->changes[i].kind == ROW_UPDATE_BEFORE && !becomes_delete(source, batch, i))
 			continue;
-		error = palloc0(sizeof(ChangeError));
 		if (batch->changes[i].kind == ROW_TRUNCATE && !source->one_source)
-			change_error_truncate(error);
-		else if (apply_check(source->map, &batch->changes[i], error))
+			change_error_truncate(&reason);
+		else if (apply_check(source->map, &batch->changes[i], &reason))
 		{
-			pfree(error);
 			if (kept != i)
 				batch->changes[kept] = batch->changes[i];
 			kept++;
 			continue;
 		}
-		/* a message is applied whole or not at all */
-		while (kept > 0 && batch->changes[kept - 1].record == batch->changes[i].record)
+		error = palloc(sizeof(ChangeError));
+		*error = reason;
+		refused = error->record = batch->changes[i].record;
+		while (kept > 0 && batch->changes[kept - 1].record == refused)
 			kept--;
-		error->record = batch->changes[i].record;
 		error->values = batch->changes[i].values;
 		error->isnull = batch->changes[i].isnull;
 		error->key_known = error->sqlerrcode != ERRCODE_NOT_NULL_VIOLATION && batch->changes[i].kind != ROW_TRUNCATE;

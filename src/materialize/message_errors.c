@@ -69,7 +69,10 @@ bytes_to_datum(const char *bytes, Size len)
 	return PointerGetDatum(result);
 }
 
-/* A message that is met again (after a rebuild, or a retry that failed) replaces its row. */
+/*
+ * A message that is met again (after a rebuild, or a retry that failed) replaces its row.  What
+ * came after it in the topic still does: the columns that tell of that stay.
+ */
 void
 message_error_record(Oid target, const MessageError *error)
 {
@@ -81,6 +84,7 @@ message_error_record(Oid target, const MessageError *error)
 	TimestampTz ts;
 	Datum		values[ME_NATTS] = {0};
 	bool		isnull[ME_NATTS] = {0};
+	bool		replace[ME_NATTS];
 
 	catalog_ids_require();
 
@@ -121,11 +125,18 @@ message_error_record(Oid target, const MessageError *error)
 	ScanKeyInit(&keys[2], ME_OFFSET, BTEqualStrategyNumber, F_INT8EQ, values[ME_OFFSET - 1]);
 	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
 	old = systable_getnext(scan);
-	tuple = heap_form_tuple(RelationGetDescr(rel), values, isnull);
 	if (HeapTupleIsValid(old))
+	{
+		memset(replace, true, sizeof(replace));
+		replace[ME_SUPERSEDED_PARTITION - 1] = replace[ME_SUPERSEDED_OFFSET - 1] = replace[ME_TRUNCATED_AT - 1] = false;
+		tuple = heap_modify_tuple(old, RelationGetDescr(rel), values, isnull, replace);
 		CatalogTupleUpdate(rel, &old->t_self, tuple);
+	}
 	else
+	{
+		tuple = heap_form_tuple(RelationGetDescr(rel), values, isnull);
 		CatalogTupleInsert(rel, tuple);
+	}
 	systable_endscan(scan);
 	heap_freetuple(tuple);
 	table_close(rel, RowExclusiveLock);
@@ -154,70 +165,160 @@ message_errors_exist(Oid target)
 	return HeapTupleIsValid(tuple);
 }
 
+bool
+message_errors_ahead(Oid target, int32 source, int64 offset)
+{
+	Relation	rel;
+	ScanKeyData keys[3];
+	SysScanDesc scan;
+	bool		found;
+
+	catalog_ids_require();
+	rel = table_open(catalog_ids.message_error, AccessShareLock);
+	ScanKeyInit(&keys[0], ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	ScanKeyInit(&keys[1], ME_PARTITION, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(source));
+	ScanKeyInit(&keys[2], ME_OFFSET, BTGreaterEqualStrategyNumber, F_INT8GE, Int64GetDatum(offset));
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 3, keys);
+	found = HeapTupleIsValid(systable_getnext(scan));
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return found;
+}
+
+/* --- superseding -------------------------------------------------------------------- */
+
 /*
  * By a hash index, since key texts may be longer than a btree takes.  Such an index
  * only tells where to look, so this is not a systable scan, which must not recheck.
  */
-void
-message_errors_supersede(Oid target, const char *key_text, int32 source, int64 offset)
+struct ErrorSweep
 {
+	Oid			target;
 	Relation	rel;
 	Relation	index;
-	TupleDesc	desc;
-	Datum		wanted = CStringGetTextDatum(key_text);
-	Snapshot	snapshot;
-	ScanKeyData key;
-	IndexScanDesc scan;
 	TupleTableSlot *slot;
-	bool		changed = false;
+	Snapshot	snapshot;
+	IndexScanDesc scan;
+};
+
+/* So many errors are looked at to find one that can be superseded still. */
+#define LOOK_AT_ERRORS	1000
+
+static bool
+any_to_supersede(Relation rel, Oid target)
+{
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, ME_TARGET, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(target));
+	scan = systable_beginscan(rel, catalog_ids.message_error_pkey, true, NULL, 1, &key);
+	for (int n = 0; !found && HeapTupleIsValid(tuple = systable_getnext(scan)); n++)
+		found = n == LOOK_AT_ERRORS ||
+			(!heap_attisnull(tuple, ME_KEY_TEXT, RelationGetDescr(rel)) &&
+			 heap_attisnull(tuple, ME_SUPERSEDED_OFFSET, RelationGetDescr(rel)));
+	systable_endscan(scan);
+	return found;
+}
+
+static void
+sweep_open_scan(ErrorSweep *sweep)
+{
+	sweep->snapshot = RegisterSnapshot(GetCatalogSnapshot(RelationGetRelid(sweep->rel)));
+	sweep->scan = index_beginscan_compat(sweep->rel, sweep->index, sweep->snapshot, 1);
+}
+
+static void
+sweep_close_scan(ErrorSweep *sweep)
+{
+	index_endscan(sweep->scan);
+	UnregisterSnapshot(sweep->snapshot);
+}
+
+ErrorSweep *
+message_errors_sweep_begin(Oid target)
+{
+	ErrorSweep *sweep;
+	Relation	rel;
 
 	catalog_ids_require();
 	rel = table_open(catalog_ids.message_error, RowExclusiveLock);
-	index = index_open(catalog_ids.message_error_key_text, RowExclusiveLock);
-	desc = RelationGetDescr(rel);
-	slot = table_slot_create(rel, NULL);
-	snapshot = RegisterSnapshot(GetCatalogSnapshot(RelationGetRelid(rel)));
-	ScanKeyInit(&key, 1, HTEqualStrategyNumber, F_TEXTEQ, wanted);
-	scan = index_beginscan_compat(rel, index, snapshot, 1);
-	index_rescan(scan, &key, 1, NULL, 0);
-
-	while (index_getnext_slot(scan, ForwardScanDirection, slot))
+	if (!any_to_supersede(rel, target))
 	{
-		HeapTuple	tuple = ExecFetchSlotHeapTuple(slot, false, NULL);
-		Datum		values[ME_NATTS];
-		bool		isnull[ME_NATTS];
-		bool		replace[ME_NATTS] = {0};
-		HeapTuple	modified;
-
-		CHECK_FOR_INTERRUPTS();
-		heap_deform_tuple(tuple, desc, values, isnull);
-		if (DatumGetObjectId(values[ME_TARGET - 1]) != target ||
-			isnull[ME_KEY_TEXT - 1] || !isnull[ME_SUPERSEDED_OFFSET - 1] ||
-			!DatumGetBool(DirectFunctionCall2Coll(texteq, C_COLLATION_OID,
-												  values[ME_KEY_TEXT - 1], wanted)))
-			continue;
-		/* an error is not superseded by what came before it */
-		if (DatumGetInt32(values[ME_PARTITION - 1]) == source &&
-			DatumGetInt64(values[ME_OFFSET - 1]) >= offset)
-			continue;
-
-		values[ME_SUPERSEDED_PARTITION - 1] = Int32GetDatum(source);
-		values[ME_SUPERSEDED_OFFSET - 1] = Int64GetDatum(offset);
-		isnull[ME_SUPERSEDED_PARTITION - 1] = isnull[ME_SUPERSEDED_OFFSET - 1] = false;
-		replace[ME_SUPERSEDED_PARTITION - 1] = replace[ME_SUPERSEDED_OFFSET - 1] = true;
-		modified = heap_modify_tuple(tuple, desc, values, isnull, replace);
-		CatalogTupleUpdate(rel, &tuple->t_self, modified);
-		heap_freetuple(modified);
-		changed = true;
+		table_close(rel, RowExclusiveLock);
+		return NULL;
 	}
+	sweep = palloc(sizeof(ErrorSweep));
+	sweep->target = target;
+	sweep->rel = rel;
+	sweep->index = index_open(catalog_ids.message_error_key_text, RowExclusiveLock);
+	sweep->slot = table_slot_create(rel, NULL);
+	sweep_open_scan(sweep);
+	return sweep;
+}
 
-	index_endscan(scan);
-	UnregisterSnapshot(snapshot);
-	ExecDropSingleTupleTableSlot(slot);
-	index_close(index, RowExclusiveLock);
-	table_close(rel, RowExclusiveLock);
-	if (changed)
-		CommandCounterIncrement();
+/* Supersede the row in the slot, if it is an error of this key that came before. */
+static bool
+supersede_row(ErrorSweep *sweep, Datum wanted, int32 source, int64 offset)
+{
+	TupleDesc	desc = RelationGetDescr(sweep->rel);
+	HeapTuple	tuple = ExecFetchSlotHeapTuple(sweep->slot, false, NULL);
+	Datum		values[ME_NATTS];
+	bool		isnull[ME_NATTS];
+	bool		replace[ME_NATTS] = {0};
+	HeapTuple	modified;
+
+	heap_deform_tuple(tuple, desc, values, isnull);
+	if (DatumGetObjectId(values[ME_TARGET - 1]) != sweep->target ||
+		isnull[ME_KEY_TEXT - 1] || !isnull[ME_SUPERSEDED_OFFSET - 1] ||
+		!DatumGetBool(DirectFunctionCall2Coll(texteq, C_COLLATION_OID, values[ME_KEY_TEXT - 1], wanted)))
+		return false;
+	/* an error is not superseded by what came before it */
+	if (DatumGetInt32(values[ME_PARTITION - 1]) == source && DatumGetInt64(values[ME_OFFSET - 1]) >= offset)
+		return false;
+
+	values[ME_SUPERSEDED_PARTITION - 1] = Int32GetDatum(source);
+	values[ME_SUPERSEDED_OFFSET - 1] = Int64GetDatum(offset);
+	isnull[ME_SUPERSEDED_PARTITION - 1] = isnull[ME_SUPERSEDED_OFFSET - 1] = false;
+	replace[ME_SUPERSEDED_PARTITION - 1] = replace[ME_SUPERSEDED_OFFSET - 1] = true;
+	modified = heap_modify_tuple(tuple, desc, values, isnull, replace);
+	CatalogTupleUpdate(sweep->rel, &tuple->t_self, modified);
+	heap_freetuple(modified);
+	return true;
+}
+
+void
+message_errors_sweep_key(ErrorSweep *sweep, const char *key_text, int32 source, int64 offset)
+{
+	Datum		wanted = CStringGetTextDatum(key_text);
+	ScanKeyData key;
+	bool		changed = false;
+
+	ScanKeyInit(&key, 1, HTEqualStrategyNumber, F_TEXTEQ, wanted);
+	index_rescan(sweep->scan, &key, 1, NULL, 0);
+	while (index_getnext_slot(sweep->scan, ForwardScanDirection, sweep->slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		changed |= supersede_row(sweep, wanted, source, offset);
+	}
+	pfree(DatumGetPointer(wanted));
+	if (!changed)
+		return;
+	/* what was changed must be seen as it is now */
+	CommandCounterIncrement();
+	sweep_close_scan(sweep);
+	sweep_open_scan(sweep);
+}
+
+void
+message_errors_sweep_end(ErrorSweep *sweep)
+{
+	sweep_close_scan(sweep);
+	ExecDropSingleTupleTableSlot(sweep->slot);
+	index_close(sweep->index, RowExclusiveLock);
+	table_close(sweep->rel, RowExclusiveLock);
+	pfree(sweep);
 }
 
 void

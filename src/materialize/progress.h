@@ -56,7 +56,7 @@ typedef struct TableProgress
 
 /*
  * The entry of a table of this database, made if need be; -1 when all are in use
- * (or there is no shared memory).  Stays valid until progress_forget().
+ * (or there is no shared memory).  Stays valid as long as a worker serves or loads the table.
  */
 extern int	progress_entry(Oid target);
 

@@ -1,8 +1,8 @@
 /*
  * topic_sources.c
  *	  The numbers of a maintained table's sources in the extension's catalog.  Only tables
- *	  that read, or have read, several topics have rows there: over one plain topic a
- *	  source's number is its partition.
+ *	  that read, or have read, several topics have rows there, of which two may have had one
+ *	  name, one after the other: over one plain topic a source's number is its partition.
  */
 #include "postgres.h"
 

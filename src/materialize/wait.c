@@ -28,6 +28,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/rls.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
@@ -269,6 +270,8 @@ wait_until_reached(const WaitTarget *wait, int64 timeout_ms)
 		check_progress_possible(table);
 		now = GetCurrentTimestamp();
 		pid = progress_server(wait->target, last_error, sizeof(last_error));
+		if (check_enable_rls(wait->target, InvalidOid, true) == RLS_ENABLED)
+			last_error[0] = '\0';	/* it may repeat values */
 		if (now >= look_at)
 		{
 			if (pid != 0 && waits_for_us(pid))

@@ -23,6 +23,7 @@
 #define RETRY_FIRST_MS		1000	/* doubled with each failure .. */
 #define RETRY_MAX_MS		60000	/* .. up to this */
 #define RETRY_LOCK_MS		200 /* after a lock that somebody held for too long */
+#define PATIENCE_FIRST_MS	2000	/* with a broker that has just answered; doubled with each failure */
 #define ANSWER_POLL_MS		100 /* between looks for a broker's answer, where nothing else wakes us */
 #define TABLE_ATTEMPTS		3	/* of a table that cannot be opened, until it is stopped */
 #define REOPEN_AFTER		3	/* failures in a row that a feed survives */
@@ -134,14 +135,19 @@ classify(int sqlerrcode, TableStage stage)
 	}
 }
 
+/* 'ms', doubled with each failure up to RETRY_MAX_MS */
+static int64
+doubled(int64 ms, int failures)
+{
+	for (int i = 0; i < failures && ms < RETRY_MAX_MS; i++)
+		ms *= 2;
+	return Min(ms, RETRY_MAX_MS);
+}
+
 static int64
 retry_pause(int failures)
 {
-	int64		pause = RETRY_FIRST_MS;
-
-	for (int i = 0; i < failures && pause < RETRY_MAX_MS; i++)
-		pause *= 2;
-	return Min(pause, RETRY_MAX_MS);
+	return doubled(RETRY_FIRST_MS, failures);
 }
 
 static void
@@ -278,7 +284,7 @@ begin_reading(ServedTable *table)
 	bool		reading;
 
 	begin_transaction();
-	reading = feed_begin(table->feed);
+	reading = feed_begin(table->feed, (int) doubled(PATIENCE_FIRST_MS, table->failures));
 	commit_transaction();
 
 	table->opening = false;
@@ -492,6 +498,9 @@ served_table_step(ServedTable *table, TimestampTz *wake_at)
 
 		MemoryContextSwitchTo(step_context);
 		error = CopyErrorData();
+		/* messages are not to blame for what was wrong before they were looked at */
+		if (table->stage == STAGE_APPLY && !feed_is_whole(table->feed))
+			table->stage = STAGE_OPEN;
 		kind = classify(error->sqlerrcode, table->stage);
 		if (worth_logging(table, kind))
 			EmitErrorReport();

@@ -100,7 +100,7 @@ check_texts(const ErrorData *error)
 	check_utf8(error->hint, "the hint");
 }
 
-/* What decode.c takes for a message's error, and what a registry's may be */
+/* What decode_run.c takes for a message's error, and what a registry's may be */
 static void
 check_error(const Run *run, const ErrorData *error)
 {
@@ -386,7 +386,7 @@ one_message(Run *run, const char *bytes, Size len)
 
 	for (int i = 0; i < 2; i++)
 	{
-		/* as decode.c does it: leniently only what has failed */
+		/* as decode_run.c does it: leniently only what has failed */
 		run->decoder->lenient = run->lenient && run->decoder->ignores_errors;
 		digests[i] = outcome(run, copy, len, &good);
 		if (!good && run->decoder->ignores_errors && !run->decoder->lenient)
