@@ -12,6 +12,7 @@
 #include "catalog/indexing.h"
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
+#include "kafka/kafka_time.h"
 #include "materialize/writer.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -153,7 +154,7 @@ outbox_insert(OutboxInsert *insert, int32 stream, const OutboxMessage *message)
 	isnull[OM_VALUE - 1] = out->value == NULL;
 	if (out->value != NULL)
 		values[OM_VALUE - 1] = bytea_datum(out->value, out->value_len);
-	values[OM_TIMESTAMP - 1] = TimestampTzGetDatum(outbox_time_of(out->timestamp));
+	values[OM_TIMESTAMP - 1] = TimestampTzGetDatum(kafka_time_of(out->timestamp));
 	header_values(out, values, isnull);
 	values[OM_QUEUED_AT - 1] = TimestampTzGetDatum(message->queued_at);
 	MemoryContextSwitchTo(old);
@@ -244,7 +245,7 @@ outbox_scan_next(OutboxScan *scan, OutboxMessage *message)
 	message->queued_at = DatumGetTimestampTz(values[OM_QUEUED_AT - 1]);
 	out->topic = TextDatumGetCString(values[OM_TOPIC - 1]);
 	out->partition = isnull[OM_PARTITION - 1] ? -1 : DatumGetInt32(values[OM_PARTITION - 1]);
-	out->timestamp = outbox_unix_ms(DatumGetTimestampTz(values[OM_TIMESTAMP - 1]));
+	out->timestamp = kafka_ms_of(DatumGetTimestampTz(values[OM_TIMESTAMP - 1]));
 	if (!isnull[OM_KEY - 1])
 	{
 		bytea	   *key = DatumGetByteaPP(values[OM_KEY - 1]);
