@@ -413,6 +413,8 @@ kafka_producer_conf(const KafkaConfig *config, const KafkaProducerSettings *sett
 		message_timeout_ms = Min(message_timeout_ms, settings->transaction_timeout_ms);
 	}
 	set_number(conf, "message.timeout.ms", message_timeout_ms);
+	if (settings->batch_bytes > 0)
+		limit_property(conf, "batch.size", settings->batch_bytes);
 	/* where nobody waits, nobody collects reports of success */
 	if (!settings->wait_for_acks)
 		set_property(conf, "delivery.report.only.error", "true", false);
