@@ -405,6 +405,8 @@ kafka_producer_conf(const KafkaConfig *config, const KafkaProducerSettings *sett
 
 	/* the library refuses to be idempotent with more, as a consumer's server may have it */
 	limit_property(conf, "max.in.flight.requests.per.connection", 5);
+	/* one that is larger than the queue would wait for room for ever */
+	limit_property(conf, "message.max.bytes", atoi(QUEUE_KB) * 1024);
 	if (settings->transactional_id)
 	{
 		set_property(conf, "transactional.id", settings->transactional_id, false);
