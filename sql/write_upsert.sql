@@ -161,10 +161,11 @@ CREATE FOREIGN TABLE virtual (id int OPTIONS (key 'true'), v text)
 INSERT INTO virtual (id, v) VALUES (1, 'a'), (2, 'b');
 UPDATE virtual SET v = v || '!' WHERE id = 2 RETURNING id, v;
 \if :has_virtual
-SELECT count(*) = 2 AND bool_and(twice = id * 2) AS "right" FROM virtual;
+SELECT count(*) = 2 AND bool_and(twice = id * 2) AS good FROM virtual \gset
 \else
-SELECT count(*) = 2 AS "right" FROM virtual;
+SELECT count(*) = 2 AS good FROM virtual \gset
 \endif
+\echo :good
 \! test/kt consume regress_write_virtual
 DROP FOREIGN TABLE virtual;
 
