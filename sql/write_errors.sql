@@ -42,6 +42,16 @@ ALTER SERVER upsert_kafka_test OPTIONS (DROP "compression.type");
 SELECT length(v), count(*) FROM t GROUP BY length(v) ORDER BY 1;
 TRUNCATE t;
 \set VERBOSITY terse
+-- a server that allows larger messages reads them, too
+\set VERBOSITY default
+\! test/kt create regress_write_large -p 1 -c max.message.bytes=10000000 --fresh
+ALTER SERVER upsert_kafka_test OPTIONS (ADD "message.max.bytes" '10000000');
+CREATE FOREIGN TABLE large (v text) SERVER upsert_kafka_test OPTIONS (connector 'kafka', topic 'regress_write_large', value_format 'json', scan_startup_mode 'earliest-offset');
+INSERT INTO large VALUES (repeat('x', 6000000));
+SELECT length(v) FROM large;
+DROP FOREIGN TABLE large;
+ALTER SERVER upsert_kafka_test OPTIONS (DROP "message.max.bytes");
+\set VERBOSITY terse
 -- a partition that is not there: what comes before it is not sent either
 BEGIN;
 INSERT INTO local VALUES (2);

@@ -61,7 +61,7 @@ static const KafkaProperty properties[] = {
 	{"log_level", KAFKA_PROP_PUBLIC},
 	{"max.in.flight.requests.per.connection", KAFKA_PROP_PUBLIC},
 	{"max.partition.fetch.bytes", KAFKA_PROP_PUBLIC, CONSUMER_ONLY},
-	{"message.max.bytes", KAFKA_PROP_PUBLIC},
+	{"message.max.bytes", KAFKA_PROP_PUBLIC, PRODUCER_ONLY},
 	{"metadata.max.age.ms", KAFKA_PROP_PUBLIC},
 	{"queue.buffering.max.ms", KAFKA_PROP_PUBLIC, PRODUCER_ONLY},
 	{"receive.message.max.bytes", KAFKA_PROP_PUBLIC},
