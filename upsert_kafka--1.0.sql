@@ -458,7 +458,7 @@ WHERE pg_catalog.has_server_privilege(f.oid, 'USAGE');
 COMMENT ON VIEW outbox_status IS 'what waits in the outbox of exactly-once tables, and who sends it';
 GRANT SELECT ON outbox_status TO PUBLIC;
 
--- Messages show every column of every row written through a table: they are its owner's.
+-- Messages show every column of every row written through a table: they are its owner's, and when it is gone the server's owner's.
 CREATE VIEW outbox WITH (security_barrier) AS
 SELECT f.srvname AS server,
 	m.seq,
@@ -476,7 +476,7 @@ FROM upsert_kafka.outbox_message m
 	JOIN upsert_kafka.outbox_stream s ON s.stream = m.stream AND m.seq > s.last_sent
 	JOIN pg_catalog.pg_foreign_server f ON CASE WHEN upsert_kafka.outbox_is_copy(s.system_identifier, s.database_oid, s.server_oid)
 		THEN f.srvname = s.server_name ELSE f.oid = s.server_oid END
-	JOIN pg_catalog.pg_class r ON r.oid = m.source
-WHERE pg_catalog.pg_has_role(r.relowner, 'USAGE');
-COMMENT ON VIEW outbox IS 'messages that wait to be sent, for the owners of the tables they were written through';
+	LEFT JOIN pg_catalog.pg_class r ON r.oid = m.source
+WHERE pg_catalog.pg_has_role(coalesce(r.relowner, f.srvowner), 'USAGE');
+COMMENT ON VIEW outbox IS 'messages that wait to be sent, for the owners of the tables they were written through, or of the server where these are dropped';
 GRANT SELECT ON outbox TO PUBLIC;

@@ -41,6 +41,21 @@ SELECT upsert_kafka.flush_outbox('outbox_kafka') >= 0 AS flushed;
 SET timezone = 'UTC';
 SELECT n, CASE WHEN n = 1 THEN ts END AS ts, part, h, now() - ts < '1 min' AS "now" FROM log ORDER BY n;
 
+-- === many messages are handed to the library together, by topic and partition, each in its order ===
+ALTER FOREIGN TABLE log ADD COLUMN off bigint OPTIONS (metadata 'offset');
+DO $$
+BEGIN
+    FOR i IN 1 .. 600 LOOP
+        INSERT INTO log (n) SELECT 1000 + i * 5 + j FROM generate_series(0, 4) j;
+        INSERT INTO t VALUES (-(i % 300), i::text);
+    END LOOP;
+END $$;
+SELECT upsert_kafka.flush_outbox('outbox_kafka') >= 0 AS flushed;
+SELECT count(*), count(DISTINCT n) AS n, count(*) FILTER (WHERE n < before) AS out_of_order FROM (SELECT n, lag(n) OVER (PARTITION BY part ORDER BY off) AS before FROM log WHERE n > 1000) l;
+SELECT count(*), sum(v::int) FROM t WHERE id <= 0;
+DELETE FROM t WHERE id <= 0;
+SELECT upsert_kafka.flush_outbox('outbox_kafka') >= 0 AS flushed;
+
 -- === a bookmark: the place in the outbox; wait_for waits until it is sent, and then for the topic ===
 -- (the table is not kept by a worker if there is none: what is waited for is already there)
 SELECT upsert_kafka.materialize('t', 't_kept', history => false);
@@ -160,6 +175,12 @@ CREATE FOREIGN TABLE nowhere (n int) SERVER outbox_kafka
 INSERT INTO nowhere VALUES (1);
 SELECT upsert_kafka.drop('t_kept');
 DROP SERVER outbox_kafka CASCADE;
+-- what was written through a table that is gone is the server's owner's to see
+DROP FOREIGN TABLE nowhere;
+SELECT topic, convert_from(value, 'UTF8') AS value FROM upsert_kafka.outbox;
+SET ROLE regress_outbox_user;
+SELECT topic FROM upsert_kafka.outbox;
+RESET ROLE;
 SELECT upsert_kafka.resume_outbox('outbox_kafka', discard => true);
 SELECT waiting_rows, state FROM upsert_kafka.outbox_status WHERE server = 'outbox_kafka' AND user_mapping IS NULL;
 DROP USER MAPPING FOR regress_outbox_user SERVER outbox_kafka;

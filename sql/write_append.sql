@@ -33,6 +33,12 @@ INSERT INTO a (v, topic) VALUES (1, 'other');
 INSERT INTO a (v, part) VALUES (1, -1);
 INSERT INTO a (v, ts) VALUES (1, 'infinity');
 INSERT INTO a (v, ts) VALUES (1, '1969-12-31 23:59:59+00');
+-- the last one that can be read again, and the last one that PostgreSQL knows
+BEGIN;
+INSERT INTO a (v, ts) VALUES (9, '294247-01-10 04:00:54.775+00');
+SELECT ts AT TIME ZONE 'UTC' FROM a WHERE v = 9;
+INSERT INTO a (v, ts) VALUES (9, '294276-12-31 23:59:59.999+00');
+ROLLBACK;
 INSERT INTO a (v, h) VALUES (1, '{"n": "v"}');
 INSERT INTO a (v, h) VALUES (1, '[{"name": "n"}]');
 UPDATE a SET v = 1;

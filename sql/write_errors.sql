@@ -15,16 +15,43 @@ INSERT INTO t VALUES (7, 'x', 'infinity');
 \echo :LAST_ERROR_SQLSTATE
 
 -- === what Kafka refuses: at the commit, which then is none ===
--- too large for the topic
+-- too large for the topic, which is asked for that: what comes before it is not sent either
 BEGIN;
 INSERT INTO local VALUES (1);
+INSERT INTO t VALUES (1, 'before');
 INSERT INTO t VALUES (1, repeat('x', 200000));
-\set VERBOSITY terse
 COMMIT;
 \echo :LAST_ERROR_SQLSTATE
 -- too large for any
+BEGIN;
+INSERT INTO t VALUES (1, 'before');
 INSERT INTO t VALUES (1, repeat('x', 2000000));
+COMMIT;
 \echo :LAST_ERROR_SQLSTATE
+\! test/kt consume regress_write_errors
+-- not where it is undone; many that are not too large are no batch that is; and what counts is the size after compression
+BEGIN;
+SAVEPOINT s;
+INSERT INTO t VALUES (1, repeat('x', 200000));
+ROLLBACK TO s;
+INSERT INTO t SELECT i, repeat('x', 20000) FROM generate_series(1, 100) i;
+COMMIT;
+ALTER SERVER upsert_kafka_test OPTIONS (ADD "compression.type" 'lz4');
+INSERT INTO t SELECT 100 + i, repeat('x', 200000) FROM generate_series(1, 3) i;
+ALTER SERVER upsert_kafka_test OPTIONS (DROP "compression.type");
+SELECT length(v), count(*) FROM t GROUP BY length(v) ORDER BY 1;
+TRUNCATE t;
+\set VERBOSITY terse
+-- a server that allows larger messages reads them, too
+\set VERBOSITY default
+\! test/kt create regress_write_large -p 1 -c max.message.bytes=10000000 --fresh
+ALTER SERVER upsert_kafka_test OPTIONS (ADD "message.max.bytes" '10000000');
+CREATE FOREIGN TABLE large (v text) SERVER upsert_kafka_test OPTIONS (connector 'kafka', topic 'regress_write_large', value_format 'json', scan_startup_mode 'earliest-offset');
+INSERT INTO large VALUES (repeat('x', 6000000));
+SELECT length(v) FROM large;
+DROP FOREIGN TABLE large;
+ALTER SERVER upsert_kafka_test OPTIONS (DROP "message.max.bytes");
+\set VERBOSITY terse
 -- a partition that is not there: what comes before it is not sent either
 BEGIN;
 INSERT INTO local VALUES (2);

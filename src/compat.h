@@ -41,6 +41,13 @@
 	generate_join_implied_equalities(root, join, outer, inner)
 #endif
 
+/* 18 has generated columns that are computed when they are read, and stored nowhere */
+#if PG_VERSION_NUM >= 180000
+#define att_is_virtual_compat(att) ((att)->attgenerated == ATTRIBUTE_GENERATED_VIRTUAL)
+#else
+#define att_is_virtual_compat(att) false
+#endif
+
 /* 17 looks at statistics for the length of arrays, so it needs the planner's root */
 #if PG_VERSION_NUM >= 170000
 #define estimate_array_length_compat(root, array) estimate_array_length(root, array)

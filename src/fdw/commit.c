@@ -20,6 +20,9 @@
 /* librdkafka gives a message up so much earlier than the commit does. */
 #define TIMEOUT_MARGIN_MS	500
 
+/* A topic that takes less than this is not looked for. */
+#define SMALL_BYTES			(64 * 1024)
+
 /* One producer; targets that differ in other things share it. */
 typedef struct Sender
 {
@@ -27,6 +30,8 @@ typedef struct Sender
 	Oid			userid;
 	KafkaPartitioner partitioner;
 	DeliveryGuarantee delivery;
+	const KafkaConfig *config;
+	int			batch_bytes;	/* most that one of the topics takes; 0: as always */
 	KafkaProducer *producer;
 } Sender;
 
@@ -96,11 +101,23 @@ commit_register(void)
 
 /* ---- sending ------------------------------------------------------------- */
 
+static void
+acquire_producer(Sender *sender)
+{
+	KafkaProducerSettings settings = {0};
+	KafkaConfig config = *sender->config;
+
+	settings.partitioner = sender->partitioner;
+	settings.wait_for_acks = sender->delivery != DELIVERY_NONE;
+	settings.batch_bytes = sender->batch_bytes;
+	settings.message_timeout_ms = Max(uk_commit_timeout - TIMEOUT_MARGIN_MS, uk_commit_timeout / 2);
+	config.timeout_ms = Min(config.timeout_ms, uk_commit_timeout);
+	sender->producer = kafka_producer_acquire(&config, &settings, sending->cxt);
+}
+
 static Sender *
 sender_of(const PendingTarget *target)
 {
-	KafkaProducerSettings settings = {0};
-	KafkaConfig config = *target->config;
 	Sender	   *sender;
 
 	for (int i = 0; i < sending->nsenders; i++)
@@ -120,17 +137,15 @@ sender_of(const PendingTarget *target)
 			sending->senders = repalloc(sending->senders, sizeof(Sender) * max);
 		sending->max_senders = max;
 	}
-	settings.partitioner = target->partitioner;
-	settings.wait_for_acks = target->delivery != DELIVERY_NONE;
-	settings.message_timeout_ms = Max(uk_commit_timeout - TIMEOUT_MARGIN_MS, uk_commit_timeout / 2);
 
 	sender = &sending->senders[sending->nsenders];
+	memset(sender, 0, sizeof(Sender));
 	sender->serverid = target->serverid;
 	sender->userid = target->userid;
 	sender->partitioner = target->partitioner;
 	sender->delivery = target->delivery;
-	config.timeout_ms = Min(config.timeout_ms, uk_commit_timeout);
-	sender->producer = kafka_producer_acquire(&config, &settings, sending->cxt);
+	sender->config = target->config;
+	acquire_producer(sender);
 	sending->nsenders++;
 	return sender;
 }
@@ -250,7 +265,29 @@ window_add(const PendingRecord *record)
 /* ---- the commit ---------------------------------------------------------- */
 
 /*
- * Are all topics and partitions there?  What is refused then was not sent by half.
+ * Is everything there that a target's records need?  False: one of them, perhaps one that
+ * was undone, would be refused.
+ */
+static bool
+check_target(const PendingTarget *target)
+{
+	Sender	   *sender = sender_of(target);
+	bool		good = target->max_partition < kafka_producer_partitions(sender->producer, target->topic);
+	int			batch_bytes;
+
+	/* the question is for those who may have to hear a no, not for every small transaction */
+	if (target->all_bytes <= SMALL_BYTES)
+		return good;
+	if (target->max_bytes > kafka_producer_message_limit(sender->producer, target->topic, &batch_bytes))
+		good = false;
+	if (batch_bytes > 0 && target->all_bytes > batch_bytes)
+		sender->batch_bytes = sender->batch_bytes > 0 ? Min(sender->batch_bytes, batch_bytes) : batch_bytes;
+	return good;
+}
+
+/*
+ * Are all topics and partitions there, and no message too large?  What is refused then was
+ * not sent by half.
  */
 static void
 check_targets(int64 end)
@@ -263,16 +300,26 @@ check_targets(int64 end)
 	for (int i = 0; (target = pending_target(i)) != NULL; i++)
 	{
 		/* all of its records may have been undone */
-		if (target->first >= 0 && target->delivery != DELIVERY_EXACTLY_ONCE &&
-			target->max_partition >= kafka_producer_partitions(sender_of(target)->producer, target->topic))
+		if (target->first >= 0 && target->delivery != DELIVERY_EXACTLY_ONCE && !check_target(target))
 			doubtful = true;
+	}
+	for (int i = 0; i < sending->nsenders; i++)
+	{
+		Sender	   *sender = &sending->senders[i];
+
+		if (sender->batch_bytes == 0)
+			continue;
+		kafka_producer_release(sender->producer);
+		acquire_producer(sender);
 	}
 	while (doubtful && pending_fetch(&position, end, &record))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (record.out.partition >= 0 && record.target->delivery != DELIVERY_EXACTLY_ONCE)
-			kafka_producer_check_partition(sender_of(record.target)->producer, record.out.topic,
-										   record.out.partition);
+		target = record.target;
+		if (record.out.partition >= 0 && target->delivery != DELIVERY_EXACTLY_ONCE)
+			kafka_producer_check_partition(sender_of(target)->producer, record.out.topic, record.out.partition);
+		if (target->all_bytes > SMALL_BYTES && target->delivery != DELIVERY_EXACTLY_ONCE)
+			kafka_producer_check_size(sender_of(target)->producer, &record.out);
 		pending_record_free(&record);
 	}
 }

@@ -10,6 +10,7 @@
 #include "common/base64.h"
 #include "fdw/row_encode.h"
 #include "funcapi.h"
+#include "kafka/kafka_time.h"
 #include "mb/pg_wchar.h"
 #include "pgtime.h"
 #include "utils/array.h"
@@ -23,9 +24,8 @@
 int64
 metadata_write_timestamp(const TopicTable *table, const TopicColumn *column, Datum value)
 {
-	const int64 epoch = (int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
 	Timestamp	timestamp = DatumGetTimestamp(value);
-	int64		us;
+	int64		ms;
 
 	if (TIMESTAMP_NOT_FINITE(timestamp))
 		ereport(ERROR,
@@ -47,14 +47,18 @@ metadata_write_timestamp(const TopicTable *table, const TopicColumn *column, Dat
 					(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 					 errmsg("timestamp out of range")));
 	}
-	/* finite ones are far from an overflow */
-	us = timestamp + epoch;
+	ms = kafka_ms_of(timestamp);
 	/* the client takes 0 for "now" */
-	if (us < 1000)
+	if (ms < 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
 				 errmsg("a timestamp before 1970-01-01 00:00:00.001 UTC has no form in Kafka")));
-	return us / 1000;
+	/* the last thirty years that PostgreSQL knows: in microseconds since 1970 they overflow */
+	if (ms > PG_INT64_MAX / 1000)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("timestamp out of range")));
+	return ms;
 }
 
 int32

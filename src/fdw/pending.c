@@ -260,6 +260,8 @@ pending_add(const TopicTable *table, Oid userid, const KafkaOutRecord *record)
 	if (target->first < 0)
 		target->first = position;
 	target->max_partition = Max(target->max_partition, record->partition);
+	target->max_bytes = Max(target->max_bytes, record->key_len + record->value_len);
+	target->all_bytes += record->key_len + record->value_len;
 }
 
 PendingTarget *

@@ -23,6 +23,8 @@ typedef struct PendingTarget
 	KafkaConfig *config;
 	int64		first;			/* position of its first record, -1: none */
 	int32		max_partition;	/* named by a record, also by one that was undone; -1: none */
+	Size		max_bytes;		/* of a record's key and value, as above */
+	Size		all_bytes;		/* of all records', as above */
 } PendingTarget;
 
 /* One record */

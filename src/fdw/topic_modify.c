@@ -19,6 +19,7 @@
 #endif
 #include "compat.h"
 #include "executor/executor.h"
+#include "fdw/key_set.h"
 #include "fdw/pending.h"
 #include "fdw/row_encode.h"
 #include "fdw/topic_fdw.h"
@@ -54,6 +55,7 @@ typedef struct TopicModifyState
 	bool		key_may_change;
 	ChangeDecoder *key_decoder;
 	KeyDesc    *keys;
+	KeySet	   *moved_to;		/* keys that rows have got, in place of their old ones */
 	Datum	   *old_values;
 	bool	   *old_isnull;
 } TopicModifyState;
@@ -288,6 +290,7 @@ topicBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rri, List *fdw
 		state->key_decoder = change_decoder_create(state->table, CHANGE_WANT_NOTHING);
 		state->keys = key_desc_create(RelationGetDescr(rri->ri_RelationDesc),
 									  state->table->nkeys, state->table->keys);
+		state->moved_to = key_set_create(state->keys);
 		state->old_values = palloc0(sizeof(Datum) * state->table->natts);
 		state->old_isnull = palloc0(sizeof(bool) * state->table->natts);
 	}
@@ -335,12 +338,23 @@ topicEndForeignInsert(EState *estate, ResultRelInfo *rri)
  * Rows
  * ------------------------------------------------------------------------ */
 
+/* Rows that were routed here belong here, unless a trigger has changed them. */
+static bool
+must_check_partition(const ResultRelInfo *rri)
+{
+	return rri->ri_RelationDesc->rd_rel->relispartition &&
+		(rri->ri_RootResultRelInfo == NULL ||
+		 (rri->ri_TrigDesc != NULL && rri->ri_TrigDesc->trig_insert_before_row));
+}
+
 TupleTableSlot *
 topicExecForeignInsert(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot, TupleTableSlot *planSlot)
 {
 	TopicModifyState *state = (TopicModifyState *) rri->ri_FdwState;
 	KafkaOutRecord record;
 
+	if (must_check_partition(rri))
+		(void) ExecPartitionCheck(rri, slot, estate, true);
 	slot_getallattrs(slot);
 	row_encode_start(state->encoder, &record);
 	row_encode_topic(state->encoder, slot->tts_values, slot->tts_isnull, &record);
@@ -413,6 +427,31 @@ forget_metadata(TopicModifyState *state, TupleTableSlot *slot)
 	}
 }
 
+/* The executor moves no row out of a foreign table; nobody would find it there. */
+static void
+check_stays_in_partition(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot)
+{
+	if (!rri->ri_RelationDesc->rd_rel->relispartition || ExecPartitionCheck(rri, slot, estate, false))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_CHECK_VIOLATION),
+			 errmsg("cannot move a row of foreign table \"%s\" to another partition",
+					RelationGetRelationName(rri->ri_RelationDesc)),
+			 errhint("DELETE it, and INSERT it through the partitioned table.")));
+}
+
+/*
+ * Another key: a tombstone for the old one, unless a row of this statement has it now.  So
+ * rows can exchange their keys, in whatever order they come.
+ */
+static void
+move_key(TopicModifyState *state, const KafkaOutRecord *origin, TupleTableSlot *slot)
+{
+	if (!key_set_has(state->moved_to, state->old_values))
+		pending_add(state->table, state->userid, origin);
+	key_set_add(state->moved_to, slot->tts_values);
+}
+
 TupleTableSlot *
 topicExecForeignUpdate(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot, TupleTableSlot *planSlot)
 {
@@ -422,6 +461,7 @@ topicExecForeignUpdate(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
 
 	if (!take_origin(state, planSlot, &origin))
 		return NULL;
+	check_stays_in_partition(estate, rri, slot);
 	forget_metadata(state, slot);
 	if (state->key_may_change && !key_is_same(state, &origin, slot))
 	{
@@ -429,7 +469,7 @@ topicExecForeignUpdate(EState *estate, ResultRelInfo *rri, TupleTableSlot *slot,
 		row_encode_same_topic(state->encoder, &origin, &record);
 		row_encode_key(state->encoder, slot->tts_values, slot->tts_isnull, &record);
 		row_encode_value(state->encoder, slot->tts_values, slot->tts_isnull, &record);
-		pending_add(state->table, state->userid, &origin);
+		move_key(state, &origin, slot);
 	}
 	else
 	{

@@ -156,6 +156,21 @@ column_by_name(const TopicTable *table, const char *name)
 	return NULL;
 }
 
+/* What the server computes whenever it is read is no part of a message. */
+static void
+check_virtual(const TopicTable *table, Form_pg_attribute att)
+{
+	List	   *options = GetForeignColumnOptions(table->relid, att->attnum);
+
+	if (options != NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_INVALID_OPTION_NAME),
+				 errmsg("virtual generated column \"%s\" of foreign table \"%s\" cannot have options",
+						NameStr(att->attname), table->name),
+				 errdetail("It is no part of a message."),
+				 errhint("A column that is GENERATED .. STORED is written.")));
+}
+
 static void
 read_columns(TopicTable *table, Relation rel)
 {
@@ -172,9 +187,11 @@ read_columns(TopicTable *table, Relation rel)
 		ColumnOptions options;
 
 		column->attnum = i + 1;
-		if (att->attisdropped)
+		if (att->attisdropped || att_is_virtual_compat(att))
 		{
 			column->name = "";
+			if (!att->attisdropped)
+				check_virtual(table, att);
 			continue;
 		}
 		column->name = pstrdup(NameStr(att->attname));

@@ -23,6 +23,7 @@
  * broker is answered for in the end.
  */
 #define FIRST_ATTEMPT_MS 500
+#define POLL_SLICE_MS 200
 #define RETRY_PAUSE_MS 100		/* as long the main thread waits for a helper's answer */
 
 /* KRaft brokers learn of a new topic a moment after its creation returned. */
@@ -52,6 +53,18 @@ kafka_job_attempt_ms(KafkaJob *job, int64 begun)
 	int64		ms = Max(now - begun, FIRST_ATTEMPT_MS);
 
 	return (int) Max(Min(ms, job->deadline - now), 1);
+}
+
+/* The answer to a request, from the queue that was named in it; NULL: none in time. */
+rd_kafka_event_t *
+kafka_job_answer(KafkaJob *job, rd_kafka_queue_t *queue, int timeout_ms)
+{
+	int64		until = kafka_now_ms() + timeout_ms + POLL_SLICE_MS;
+	rd_kafka_event_t *event = NULL;
+
+	while (event == NULL && !kafka_job_out_of_time(job) && kafka_now_ms() < until)
+		event = rd_kafka_queue_poll(queue, POLL_SLICE_MS);
+	return event;
 }
 
 static rd_kafka_resp_err_t

@@ -250,7 +250,8 @@ same_use(const KafkaHandleKey *a, const KafkaHandleKey *b)
 {
 	return a->producer == b->producer && a->queue_kb == b->queue_kb && a->follow == b->follow &&
 		a->narrow == b->narrow && a->wait_for_acks == b->wait_for_acks &&
-		a->transactional == b->transactional && a->message_timeout_ms == b->message_timeout_ms;
+		a->transactional == b->transactional && a->message_timeout_ms == b->message_timeout_ms &&
+		a->batch_bytes == b->batch_bytes;
 }
 
 /*

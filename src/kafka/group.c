@@ -7,8 +7,6 @@
 
 #include "kafka/kafka_internal.h"
 
-#define POLL_SLICE_MS 200
-
 /* Helper thread: one request; its outcome is in job->err and lists[0]. */
 static void
 ask_once(KafkaJob *job, int timeout_ms)
@@ -17,8 +15,7 @@ ask_once(KafkaJob *job, int timeout_ms)
 	rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
 	rd_kafka_AdminOptions_t *options = rd_kafka_AdminOptions_new(rk, RD_KAFKA_ADMIN_OP_LISTCONSUMERGROUPOFFSETS);
 	rd_kafka_ListConsumerGroupOffsets_t *request = rd_kafka_ListConsumerGroupOffsets_new(job->group, job->lists[0]);
-	int64		until = kafka_now_ms() + timeout_ms + POLL_SLICE_MS;
-	rd_kafka_event_t *event = NULL;
+	rd_kafka_event_t *event;
 	rd_kafka_error_t *error;
 
 	/* an open transaction may be about to store another one (KIP-447) */
@@ -27,8 +24,7 @@ ask_once(KafkaJob *job, int timeout_ms)
 		rd_kafka_error_destroy(error);
 	(void) rd_kafka_AdminOptions_set_request_timeout(options, timeout_ms, NULL, 0);
 	rd_kafka_ListConsumerGroupOffsets(rk, &request, 1, options, queue);
-	while (event == NULL && !kafka_job_out_of_time(job) && kafka_now_ms() < until)
-		event = rd_kafka_queue_poll(queue, POLL_SLICE_MS);
+	event = kafka_job_answer(job, queue, timeout_ms);
 
 	job->err = RD_KAFKA_RESP_ERR__TIMED_OUT;
 	if (event)

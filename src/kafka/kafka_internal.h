@@ -36,6 +36,7 @@ typedef struct KafkaHandleKey
 	bool		wait_for_acks;
 	bool		transactional;	/* such a handle is never pooled */
 	int			message_timeout_ms;
+	int			batch_bytes;
 } KafkaHandleKey;
 
 /* A topic that a producer has written to; belongs to its handle. */
@@ -48,6 +49,8 @@ typedef struct KafkaTopic
 	int64		known_until;	/* kafka_now_ms(): ask again then */
 	int32		sticky;			/* partition of messages without key, -1: none yet */
 	bool		used;			/* written to since the producer, or its transaction, began */
+	int			max_bytes;		/* of a batch; 0: nobody knows */
+	int64		limit_until;	/* ask for it again then */
 	int			nwritten;		/* length of written: never shrinks */
 	int64	   *written;		/* by partition: last acknowledged offset, or -1 */
 } KafkaTopic;
@@ -231,6 +234,7 @@ extern void kafka_job_end(KafkaClient *client);
 extern bool kafka_job_out_of_time(KafkaJob *job);
 extern int	kafka_job_attempt_ms(KafkaJob *job, int64 begun);
 extern void kafka_job_pause(void);
+extern rd_kafka_event_t *kafka_job_answer(KafkaJob *job, rd_kafka_queue_t *queue, int timeout_ms);
 
 /* metadata.c */
 extern void kafka_check_partitions(KafkaConsumer *consumer, int n, const KafkaRange *ranges);
@@ -238,6 +242,7 @@ extern void kafka_check_partitions(KafkaConsumer *consumer, int n, const KafkaRa
 /* producer.c */
 extern void kafka_topics_free(KafkaTopic *topics);
 extern void kafka_topic_forget_written(KafkaTopic *topic);
+extern KafkaTopic *kafka_producer_topic(KafkaProducer *producer, const char *name);
 extern void kafka_producer_raise_cause(KafkaProducer *producer);
 
 /* properties.c */

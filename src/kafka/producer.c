@@ -45,6 +45,7 @@ kafka_producer_acquire(const KafkaConfig *config, const KafkaProducerSettings *s
 		.wait_for_acks = settings->wait_for_acks,
 		.transactional = settings->transactional_id != NULL,
 		.message_timeout_ms = settings->message_timeout_ms,
+		.batch_bytes = settings->batch_bytes,
 	};
 
 	producer->client.owner = owner;
@@ -169,8 +170,9 @@ refresh_topic(KafkaProducer *producer, KafkaTopic *topic)
 	kafka_job_end(&producer->client);
 }
 
-static KafkaTopic *
-find_topic(KafkaProducer *producer, const char *name)
+/* A topic of the handle, with its partitions asked for once a minute. */
+KafkaTopic *
+kafka_producer_topic(KafkaProducer *producer, const char *name)
 {
 	KafkaHandle *handle = producer->client.handle;
 	KafkaTopic *topic = producer->topic;
@@ -214,7 +216,7 @@ find_topic(KafkaProducer *producer, const char *name)
 int
 kafka_producer_partitions(KafkaProducer *producer, const char *topic)
 {
-	return find_topic(producer, topic)->partitions;
+	return kafka_producer_topic(producer, topic)->partitions;
 }
 
 /* Nothing hangs on its quality: it spreads messages without key. */
@@ -255,7 +257,7 @@ kafka_producer_check_partition(KafkaProducer *producer, const char *topic, int32
 	KafkaOutRecord record = {.topic = topic, .partition = partition};
 
 	producer->client.busy = true;
-	(void) choose_partition(producer, find_topic(producer, topic), &record);
+	(void) choose_partition(producer, kafka_producer_topic(producer, topic), &record);
 	producer->client.busy = false;
 }
 
@@ -543,7 +545,7 @@ kafka_produce(KafkaProducer *producer, const KafkaOutRecord *record)
 	int32		partition;
 
 	producer->client.busy = true;
-	topic = find_topic(producer, record->topic);
+	topic = kafka_producer_topic(producer, record->topic);
 	partition = choose_partition(producer, topic, record);
 	producer->client.busy = true;
 	put_one(producer, topic, partition, record);
@@ -618,7 +620,7 @@ kafka_produce_many(KafkaProducer *producer, int n, const KafkaOutRecord *const *
 	if (n == 0)
 		return;
 	producer->client.busy = true;
-	topic = find_topic(producer, records[0]->topic);
+	topic = kafka_producer_topic(producer, records[0]->topic);
 	many_enlarge(producer, n);
 	for (int i = 0; i < n; i++)
 	{

@@ -56,6 +56,8 @@ typedef struct KafkaProducerSettings
 	bool		wait_for_acks;	/* false: nobody will know what became of it */
 	int			message_timeout_ms; /* a message that is not acknowledged by then
 									 * is lost; below the commit timeout */
+	int			batch_bytes;	/* no batch of more than one message is larger; 0:
+								 * as the server has it */
 	const char *transactional_id;	/* NULL: idempotent, not transactional */
 	int			transaction_timeout_ms; /* the broker aborts what is open longer */
 } KafkaProducerSettings;
@@ -78,6 +80,17 @@ extern int	kafka_producer_partitions(KafkaProducer *producer, const char *topic)
 
 /* ERROR HV00R if a topic does not have this partition, as kafka_produce() would raise it. */
 extern void kafka_producer_check_partition(KafkaProducer *producer, const char *topic, int32 partition);
+
+/*
+ * The most bytes, key and value, that a message for this topic may have for all that can
+ * be known before it is sent.  *batch_bytes: a producer for this topic should make no
+ * larger batches; 0 where nothing is wrong with ours.  Asks for the topic's settings, once
+ * a minute; nothing is known where that is not allowed.
+ */
+extern Size kafka_producer_message_limit(KafkaProducer *producer, const char *topic, int *batch_bytes);
+
+/* ERROR 54000 for a message beyond that limit. */
+extern void kafka_producer_check_size(KafkaProducer *producer, const KafkaOutRecord *record);
 
 /*
  * Queue a message and return its partition.  Waits, interruptibly, while the

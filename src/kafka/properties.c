@@ -61,7 +61,7 @@ static const KafkaProperty properties[] = {
 	{"log_level", KAFKA_PROP_PUBLIC},
 	{"max.in.flight.requests.per.connection", KAFKA_PROP_PUBLIC},
 	{"max.partition.fetch.bytes", KAFKA_PROP_PUBLIC, CONSUMER_ONLY},
-	{"message.max.bytes", KAFKA_PROP_PUBLIC},
+	{"message.max.bytes", KAFKA_PROP_PUBLIC, PRODUCER_ONLY},
 	{"metadata.max.age.ms", KAFKA_PROP_PUBLIC},
 	{"queue.buffering.max.ms", KAFKA_PROP_PUBLIC, PRODUCER_ONLY},
 	{"receive.message.max.bytes", KAFKA_PROP_PUBLIC},
@@ -405,6 +405,8 @@ kafka_producer_conf(const KafkaConfig *config, const KafkaProducerSettings *sett
 
 	/* the library refuses to be idempotent with more, as a consumer's server may have it */
 	limit_property(conf, "max.in.flight.requests.per.connection", 5);
+	/* one that is larger than the queue would wait for room for ever */
+	limit_property(conf, "message.max.bytes", atoi(QUEUE_KB) * 1024);
 	if (settings->transactional_id)
 	{
 		set_property(conf, "transactional.id", settings->transactional_id, false);
@@ -413,6 +415,8 @@ kafka_producer_conf(const KafkaConfig *config, const KafkaProducerSettings *sett
 		message_timeout_ms = Min(message_timeout_ms, settings->transaction_timeout_ms);
 	}
 	set_number(conf, "message.timeout.ms", message_timeout_ms);
+	if (settings->batch_bytes > 0)
+		limit_property(conf, "batch.size", settings->batch_bytes);
 	/* where nobody waits, nobody collects reports of success */
 	if (!settings->wait_for_acks)
 		set_property(conf, "delivery.report.only.error", "true", false);

@@ -98,12 +98,11 @@ extern void outbox_insert_end(OutboxInsert *insert);
 
 /*
  * Read messages with first <= seq <= last in order.  next fills *message, palloc'd
- * in the current memory context; delete removes the one that it returned last.
+ * in the current memory context.
  */
 typedef struct OutboxScan OutboxScan;
 extern OutboxScan *outbox_scan_begin(int32 stream, int64 first, int64 last);
 extern bool outbox_scan_next(OutboxScan *scan, OutboxMessage *message);
-extern void outbox_scan_delete(OutboxScan *scan);
 extern void outbox_scan_end(OutboxScan *scan);
 
 /* Remove a range, and count it in *rows and *bytes. */

@@ -5,6 +5,7 @@
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
@@ -12,6 +13,7 @@
 #include "catalog/indexing.h"
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
+#include "kafka/kafka_time.h"
 #include "materialize/writer.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -153,7 +155,7 @@ outbox_insert(OutboxInsert *insert, int32 stream, const OutboxMessage *message)
 	isnull[OM_VALUE - 1] = out->value == NULL;
 	if (out->value != NULL)
 		values[OM_VALUE - 1] = bytea_datum(out->value, out->value_len);
-	values[OM_TIMESTAMP - 1] = TimestampTzGetDatum(outbox_time_of(out->timestamp));
+	values[OM_TIMESTAMP - 1] = TimestampTzGetDatum(kafka_time_of(out->timestamp));
 	header_values(out, values, isnull);
 	values[OM_QUEUED_AT - 1] = TimestampTzGetDatum(message->queued_at);
 	MemoryContextSwitchTo(old);
@@ -221,22 +223,30 @@ header_read(OutboxMessage *message, Datum names_array, Datum values_array)
 	message->out.headers = headers;
 }
 
+static bool
+next_tuple(OutboxScan *scan)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->context);
+
+	scan->tuple = systable_getnext_ordered(scan->scan, ForwardScanDirection);
+	MemoryContextSwitchTo(old);
+	return HeapTupleIsValid(scan->tuple);
+}
+
 bool
 outbox_scan_next(OutboxScan *scan, OutboxMessage *message)
 {
+	HeapTuple	tuple;
 	Datum		values[OM_NATTS];
 	bool		isnull[OM_NATTS];
 	KafkaOutRecord *out = &message->out;
-	MemoryContext old;
 
-	old = MemoryContextSwitchTo(scan->context);
-	scan->tuple = systable_getnext_ordered(scan->scan, ForwardScanDirection);
-	MemoryContextSwitchTo(old);
-	if (!HeapTupleIsValid(scan->tuple))
+	if (!next_tuple(scan))
 		return false;
-
+	/* the scan's is in a page that is pinned no longer than to the next one */
+	tuple = heap_copytuple(scan->tuple);
 	memset(message, 0, sizeof(OutboxMessage));
-	heap_deform_tuple(scan->tuple, RelationGetDescr(scan->rel), values, isnull);
+	heap_deform_tuple(tuple, RelationGetDescr(scan->rel), values, isnull);
 	message->seq = DatumGetInt64(values[OM_SEQ - 1]);
 	message->xid = U64FromFullTransactionId(DatumGetFullTransactionId(values[OM_TRANSACTION_ID - 1]));
 	message->source = DatumGetObjectId(values[OM_SOURCE - 1]);
@@ -244,7 +254,7 @@ outbox_scan_next(OutboxScan *scan, OutboxMessage *message)
 	message->queued_at = DatumGetTimestampTz(values[OM_QUEUED_AT - 1]);
 	out->topic = TextDatumGetCString(values[OM_TOPIC - 1]);
 	out->partition = isnull[OM_PARTITION - 1] ? -1 : DatumGetInt32(values[OM_PARTITION - 1]);
-	out->timestamp = outbox_unix_ms(DatumGetTimestampTz(values[OM_TIMESTAMP - 1]));
+	out->timestamp = kafka_ms_of(DatumGetTimestampTz(values[OM_TIMESTAMP - 1]));
 	if (!isnull[OM_KEY - 1])
 	{
 		bytea	   *key = DatumGetByteaPP(values[OM_KEY - 1]);
@@ -265,12 +275,6 @@ outbox_scan_next(OutboxScan *scan, OutboxMessage *message)
 }
 
 void
-outbox_scan_delete(OutboxScan *scan)
-{
-	CatalogTupleDelete(scan->rel, &scan->tuple->t_self);
-}
-
-void
 outbox_scan_end(OutboxScan *scan)
 {
 	systable_endscan_ordered(scan->scan);
@@ -280,6 +284,24 @@ outbox_scan_end(OutboxScan *scan)
 	pfree(scan);
 }
 
+/* outbox_message_size() of the scan's tuple; what is stored outside of it stays there. */
+static Size
+stored_size(OutboxScan *scan)
+{
+	Datum		values[OM_NATTS];
+	bool		isnull[OM_NATTS];
+	OutboxMessage message = {0};
+
+	heap_deform_tuple(scan->tuple, RelationGetDescr(scan->rel), values, isnull);
+	if (!isnull[OM_KEY - 1])
+		message.out.key_len = toast_raw_datum_size(values[OM_KEY - 1]) - VARHDRSZ;
+	if (!isnull[OM_VALUE - 1])
+		message.out.value_len = toast_raw_datum_size(values[OM_VALUE - 1]) - VARHDRSZ;
+	if (!isnull[OM_HEADER_NAMES - 1] && !isnull[OM_HEADER_VALUES - 1])
+		header_read(&message, values[OM_HEADER_NAMES - 1], values[OM_HEADER_VALUES - 1]);
+	return outbox_message_size(&message.out);
+}
+
 void
 outbox_remove(int32 stream, int64 first, int64 last, int64 *rows, int64 *bytes)
 {
@@ -287,14 +309,13 @@ outbox_remove(int32 stream, int64 first, int64 last, int64 *rows, int64 *bytes)
 												  ALLOCSET_DEFAULT_SIZES);
 	OutboxScan *scan = outbox_scan_begin(stream, first, last);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	OutboxMessage message;
 
-	while (outbox_scan_next(scan, &message))
+	while (next_tuple(scan))
 	{
 		CHECK_FOR_INTERRUPTS();
-		outbox_scan_delete(scan);
 		(*rows)++;
-		*bytes += outbox_message_size(&message.out);
+		*bytes += stored_size(scan);
+		CatalogTupleDelete(scan->rel, &scan->tuple->t_self);
 		MemoryContextReset(context);
 	}
 	MemoryContextSwitchTo(old);

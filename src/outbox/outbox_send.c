@@ -35,6 +35,8 @@
 #define TRANSACTION_MS		15000	/* what readers wait for at most if we are killed .. */
 #define TRANSACTION_MAX_MS	600000	/* .. and for a transaction too large for it (brokers: 15 min) */
 #define MESSAGE_MARGIN_MS	3000
+#define BATCH_MESSAGES		1000
+#define BATCH_BYTES			(1024 * 1024)
 #define SEARCH_PATIENCE		5	/* a search for the refused message waits for each */
 #define MARKER_MS			200 /* a commit's marker is in the log by then, or something is in its way */
 #define MARKER_POLL_MS		20
@@ -467,42 +469,84 @@ choose_partition(OutboxSender *sender, OutboxMessage *message)
 		out->partition = kafka_partition_of(message->partitioner, out->key, out->key_len, n);
 }
 
+/* Messages that are handed to the library together */
+typedef struct MessageBatch
+{
+	MemoryContext context;		/* what the messages point to; reset when they are sent */
+	int			n;
+	Size		bytes;
+	OutboxMessage messages[BATCH_MESSAGES];
+	const KafkaOutRecord *records[BATCH_MESSAGES];
+} MessageBatch;
+
+static void
+send_messages(OutboxSender *sender, MessageBatch *batch)
+{
+	int			begin = 0;		/* of what goes to one topic */
+
+	if (batch->n == 0)
+		return;
+	sender->last_tried = batch->messages[batch->n - 1].seq;
+	sender->producing = true;
+	for (int i = 0; i < batch->n; i++)
+	{
+		choose_partition(sender, &batch->messages[i]);
+		batch->records[i] = &batch->messages[i].out;
+		if (i > begin && strcmp(batch->records[i]->topic, batch->records[begin]->topic) != 0)
+		{
+			kafka_produce_many(sender->producer, i - begin, &batch->records[begin]);
+			begin = i;
+		}
+	}
+	kafka_produce_many(sender->producer, batch->n - begin, &batch->records[begin]);
+	if (sender->care > 1)
+		kafka_producer_flush(sender->producer, transaction_ms(sender));
+	sender->producing = false;
+	batch->n = 0;
+	batch->bytes = 0;
+	MemoryContextReset(batch->context);
+}
+
 /* Queue whole transactions; returns the last number, 0 if nothing waits. */
 static int64
-produce_batch(OutboxSender *sender)
+queue_transactions(OutboxSender *sender)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka outbox batch",
-												  ALLOCSET_DEFAULT_SIZES);
+	MessageBatch *batch = palloc(sizeof(MessageBatch));
 	OutboxScan *scan = outbox_scan_begin(sender->stream, sender->state->last_sent + 1, PG_INT64_MAX);
-	MemoryContext old = MemoryContextSwitchTo(context);
+	MemoryContext old;
 	OutboxMessage message;
 	uint64		xid = 0;
 	int64		last = 0;
 	int			rows = 0;
 	int64		bytes = 0;
 
+	batch->n = 0;
+	batch->bytes = 0;
+	batch->context = AllocSetContextCreate(CurrentMemoryContext, "upsert_kafka outbox batch", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(batch->context);
 	while (outbox_scan_next(scan, &message))
 	{
+		Size		size = outbox_message_size(&message.out);
+
 		CHECK_FOR_INTERRUPTS();
 		if (rows > 0 && message.xid != xid &&
 			(sender->care > 0 || rows >= uk_batch_rows || bytes >= uk_batch_bytes * INT64CONST(1024)))
 			break;
 		xid = message.xid;
-		sender->last_tried = message.seq;
-		sender->producing = true;
-		choose_partition(sender, &message);
-		(void) kafka_produce(sender->producer, &message.out);
-		if (sender->care > 1)
-			kafka_producer_flush(sender->producer, transaction_ms(sender));
-		sender->producing = false;
 		last = message.seq;
 		rows++;
-		bytes += outbox_message_size(&message.out);
-		MemoryContextReset(context);
+		bytes += size;
+		batch->messages[batch->n++] = message;
+		batch->bytes += size;
+		/* with care, so that an error is about this one */
+		if (batch->n == BATCH_MESSAGES || batch->bytes >= BATCH_BYTES || sender->care > 1)
+			send_messages(sender, batch);
 	}
+	send_messages(sender, batch);
 	MemoryContextSwitchTo(old);
 	outbox_scan_end(scan);
-	MemoryContextDelete(context);
+	MemoryContextDelete(batch->context);
+	pfree(batch);
 	return last;
 }
 
@@ -556,7 +600,7 @@ outbox_send(OutboxSender *sender)
 
 	state = sender->state;
 	begin(sender);
-	last = produce_batch(sender);
+	last = queue_transactions(sender);
 	end(sender, false);
 	if (last == 0)
 		return idle(sender);

@@ -10,6 +10,7 @@
 #include "access/xlog.h"
 #include "compat.h"
 #include "foreign/foreign.h"
+#include "kafka/kafka_time.h"
 #include "materialize/worker.h"
 #include "miscadmin.h"
 #include "outbox/outbox_catalog.h"
@@ -20,6 +21,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
+#include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 #define ROOM_POLL_MS	20
@@ -212,7 +214,7 @@ outbox_write(OutboxWriter *writer, int target, Oid source, KafkaPartitioner part
 	message.out = *record;
 	/* the time of the change, however late it is sent */
 	if (record->timestamp < 0)
-		message.out.timestamp = outbox_unix_ms(writer->now);
+		message.out.timestamp = kafka_ms_of(writer->now);
 	message.queued_at = writer->now;
 	stream->written_rows++;
 	MemoryContextSwitchTo(old);
