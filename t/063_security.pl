@@ -18,7 +18,7 @@ my $other_ca = slurp_file($ENV{BROKER_OTHER_CA});
 
 # all that was said to anybody
 my $said = '';
-my $node = start_node('security', conf => "log_statement = none\nlog_min_messages = debug1\nupsert_kafka.wait_timeout = 30s\n");
+my $node = start_node('security', conf => "log_statement = none\nlog_min_messages = debug1\nupsert_kafka.wait_timeout = 2min\n");
 
 sub as
 {
@@ -211,7 +211,7 @@ is(holds("read_$write"), '0 ', 'nor there');
 # the session is as good as new, and a right that is given counts at once
 {
 	my ($in, $out) = ('', '');
-	my $session = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$in, '>', \$out, '2>&1', IPC::Run::timeout(60));
+	my $session = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$in, '>', \$out, '2>&1', IPC::Run::timeout(300));
 	my $say = sub { $out = ''; $in .= "$_[0];\n\\echo said\n"; $session->pump until $out =~ /^said$/m; $said .= $out; return $out; };
 	$say->('SET ROLE bob');
 	like($say->($inserts), qr/denies writing to topic "$write"/, 'a refusal');
