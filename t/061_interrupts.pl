@@ -74,8 +74,8 @@ sub interruptible
 	foreach my $how ('cancel', 'terminate')
 	{
 		my $session = start_session($node, @commands, $last);
-		# the last command has been at work for a while
-		my $pid = session_pid($session, "state = 'active' AND query = \$last\$$last\$last\$ AND now() - query_start > '200 ms'");
+		# the last command has been at work for a while (long ones are cut off in this view)
+		my $pid = session_pid($session, "state = 'active' AND query <> '' AND starts_with(\$last\$$last\$last\$, query) AND now() - query_start > '200 ms'");
 		my $since = time;
 		sql("SELECT pg_${how}_backend($pid)") if $pid;
 		$seconds = end_session($session, $since);

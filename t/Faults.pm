@@ -110,6 +110,9 @@ sub start_proxy
 		$SIG{PIPE} = 'IGNORE';
 		$SIG{TERM} = 'DEFAULT';
 		open(STDIN, '<', '/dev/null');
+		# prove waits for whoever has these
+		open(STDOUT, '>', '/dev/null');
+		open(STDERR, '>', '/dev/null');
 		eval { serve($listener, $host, $broker_port, $port) };
 		_exit(1);
 	}
