@@ -77,9 +77,11 @@ $primary->safe_psql('postgres', 'CREATE DATABASE other');
 $primary->safe_psql('other', "CREATE EXTENSION upsert_kafka; CREATE SERVER kafka FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '" . broker() . "')");
 source($primary, 'other', 'c', $c);
 # a turn of 10 s that has just begun
+my $apply = "FROM pg_stat_activity WHERE backend_type = 'upsert_kafka apply worker'";
+my $earlier = $primary->safe_psql('postgres', "SELECT pid $apply");
+$primary->safe_psql('postgres', "SELECT pg_terminate_backend($earlier)");
+$primary->poll_query_until('postgres', "SELECT EXISTS (SELECT $apply AND pid <> $earlier)");
 my $turn = time;
-$primary->restart;
-$primary->safe_psql('postgres', "SELECT upsert_kafka.wait_for('c')");
 my $offset = -s $primary->logfile;
 $primary->safe_psql('other', "SELECT upsert_kafka.materialize('c_topic', target => 'c')");
 ok($primary->wait_for_log(qr/no upsert_kafka worker is left for database \d+/, $offset), 'a database without a slot is named in the log')
