@@ -111,8 +111,8 @@ SELECT wait_for_state('idle');
 \! test/kt consume regress_outbox | cut -d' ' -f3- | tail -4
 
 -- === another producer's open transaction in front: sent, and not to be read yet ===
-\! printf '!begin\n99|open\n!hold 5\n' | test/kt produce regress_outbox
-ALTER SERVER outbox_kafka OPTIONS (ADD timeout '1s');
+\! printf '!begin\n99|open\n!hold 120 test/.release\n' | test/kt produce regress_outbox
+ALTER SERVER outbox_kafka OPTIONS (ADD timeout '4s');
 INSERT INTO t VALUES (13, 'hidden');
 SELECT upsert_kafka.last_written() AS bookmark \gset
 -- the server's timeout, and wait_for's own (the texts name offsets)
@@ -126,7 +126,8 @@ SELECT wait_for_state('idle');
 SELECT unreadable ~ '^regress_outbox:0:\d+$' AS unreadable FROM upsert_kafka.outbox_status WHERE server = 'outbox_kafka';
 SELECT * FROM t WHERE id > 12;
 -- until the transaction ends
-ALTER SERVER outbox_kafka OPTIONS (SET timeout '20s');
+ALTER SERVER outbox_kafka OPTIONS (SET timeout '60s');
+\! (sleep 1; touch test/.release) &
 SELECT upsert_kafka.flush_outbox('outbox_kafka') >= 0 AS flushed;
 SELECT * FROM t WHERE id > 12 ORDER BY id;
 SELECT upsert_kafka.wait_for('t_kept', upsert_kafka.last_written());

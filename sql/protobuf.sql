@@ -140,6 +140,10 @@ SELECT d.* FROM upsert_kafka.decode(NULL::proto_more, NULL, decode('2001' || '72
 -- a domain's say, also about what is left out
 SELECT d.status FROM upsert_kafka.decode(NULL::proto_more, NULL, '') d;
 SELECT d.raw FROM upsert_kafka.decode(NULL::proto_more, NULL, '\x200192010100') d;
+-- a domain with a length, in a wrapper
+CREATE DOMAIN proto_short AS varchar(3);
+CREATE FOREIGN TABLE proto_wrapped (w proto_short) SERVER proto_kafka OPTIONS (connector 'kafka', topic 'x', value_format 'protobuf', value_protobuf_descriptor :'shop', value_protobuf_message 'shop.Order');
+SELECT e.value, d.w FROM upsert_kafka.encode(ROW('abc')::proto_wrapped) e, upsert_kafka.decode(NULL::proto_wrapped, NULL, e.value) d;
 -- === nul_handling, empty_value ===
 ALTER FOREIGN TABLE proto_orders OPTIONS (ADD value_protobuf_nul_handling 'strip');
 SELECT d.name, d.texts, d.parent FROM upsert_kafka.decode(NULL::proto_orders, NULL, '\x12036100629a010200635204120200645203980100') d;
@@ -359,5 +363,5 @@ DROP FUNCTION proto_outcome, proto_deep, proto_reason;
 \set VERBOSITY terse
 DROP SERVER proto_kafka CASCADE;
 DROP TYPE proto_item, proto_instant, proto_extra;
-DROP DOMAIN proto_paid;
+DROP DOMAIN proto_paid, proto_short;
 DROP EXTENSION hstore;

@@ -182,19 +182,20 @@ SELECT upsert_kafka.drop('kept');
 
 -- === read your own writes: an open transaction of somebody else holds them back ===
 SET client_min_messages = warning;
-ALTER SERVER upsert_kafka_test OPTIONS (ADD timeout '1500ms');
+ALTER SERVER upsert_kafka_test OPTIONS (ADD timeout '4s');
 \! test/kt create regress_write_held -p 1 --fresh
 CREATE FOREIGN TABLE held (id int OPTIONS (key 'true'), v text)
     SERVER upsert_kafka_test OPTIONS (connector 'upsert-kafka', topic 'regress_write_held', key_format 'json', value_format 'json');
 \o |test/kt produce regress_write_held
 \qecho '!begin'
 \qecho '{"id":1}|{"v":"open"}'
-\qecho '!hold 3'
+\qecho '!hold 120 test/.release'
 \o
 INSERT INTO held VALUES (2, 'mine');
 SELECT * FROM held;
 -- a longer timeout outlasts it
-ALTER SERVER upsert_kafka_test OPTIONS (SET timeout '20s');
+ALTER SERVER upsert_kafka_test OPTIONS (SET timeout '60s');
+\! (sleep 1; touch test/.release) &
 SELECT * FROM held;
 -- a topic that was made anew owes nothing
 INSERT INTO held VALUES (2, 'x'), (3, 'y');

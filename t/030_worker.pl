@@ -10,7 +10,7 @@ use Test::More;
 use UpsertKafka;
 use Faults;
 
-my $node = start_node('worker', conf => "upsert_kafka.max_workers = 3\nupsert_kafka.wait_timeout = 20s\n");
+my $node = start_node('worker', conf => "upsert_kafka.max_workers = 3\nupsert_kafka.wait_timeout = 2min\n");
 
 sub source
 {
@@ -46,8 +46,7 @@ is($node->safe_psql('postgres', $workers), '0', 'no worker after a rollback');
 $node->safe_psql('postgres', "SELECT upsert_kafka.materialize('a_topic', target => 'a')");
 is($node->safe_psql('postgres', "SELECT upsert_kafka.wait_for('a'); SELECT count(*), sum(v) FROM a"), "t\n10|55", 'first load');
 is($node->safe_psql('postgres', $workers), '1', 'one worker');
-like($node->safe_psql('postgres', "SELECT query FROM pg_stat_activity WHERE backend_type = 'upsert_kafka apply worker'"),
-	qr/following 1 table|public\.a/, 'pg_stat_activity tells what it does');
+wait_until($node, "SELECT query FROM pg_stat_activity WHERE backend_type = 'upsert_kafka apply worker'", 'following public.a', 'pg_stat_activity tells what it does');
 
 # messages that come later
 produce($a, numbers(11, 20));

@@ -84,12 +84,12 @@ $node->stop('immediate');
 $standby->promote;
 $standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
 produce($topic, messages(200));
-$standby->safe_psql('postgres', "SELECT upsert_kafka.wait_for('disturbed', '60 s')");
+$standby->safe_psql('postgres', "SELECT upsert_kafka.wait_for('disturbed', '3 min')");
 
 # the same messages once more, in one go
 $standby->safe_psql('postgres', q{
 	SELECT upsert_kafka.materialize('source', target => 'undisturbed', event_time => 'et');
-	SELECT upsert_kafka.wait_for('undisturbed', '60 s');
+	SELECT upsert_kafka.wait_for('undisturbed', '3 min');
 });
 foreach my $what ('', '_history')
 {

@@ -29,7 +29,8 @@ sub threads
 	my %threads;
 	foreach my $status (glob "/proc/$pid/task/*/status")
 	{
-		my $text = slurp_file($status);
+		# a thread may have ended meanwhile
+		my $text = eval { slurp_file($status) } or next;
 		my ($tid) = $status =~ m{task/(\d+)/};
 		my ($name) = $text =~ /^Name:\s+(.*)$/m;
 		my ($blocked) = $text =~ /^SigBlk:\s+([0-9a-f]+)$/m;
@@ -68,7 +69,7 @@ library_threads_block_signals($worker, 'a worker');
 # a session that scans, and is cancelled, told to reload and signalled all the time
 my ($in, $out, $err) = ('', '', '');
 my $session = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$in, '>', \$out, '2>', \$err,
-	IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	IPC::Run::timeout(900));
 $in .= "SELECT count(*) FROM t_topic; SELECT 'pid ' || pg_backend_pid();\n";
 $session->pump until $out =~ /pid (\d+)\n/;
 my ($backend) = $out =~ /pid (\d+)\n/;
@@ -79,7 +80,8 @@ $session->pump_nb;
 my $sent = 0;
 while ($out !~ /over/)
 {
-	kill $_, $backend foreach ($sent % 20 == 0 ? ('INT') : (), 'HUP', 'USR1');
+	# in no order, so that some scans have the time to go through however slow they are
+	kill $_, $backend foreach (rand() < 0.04 ? ('INT') : (), 'HUP', 'USR1');
 	kill 'HUP', $worker;
 	$sent++;
 	usleep(1000);

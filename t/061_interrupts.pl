@@ -12,8 +12,9 @@ use Time::HiRes qw(sleep time);
 use UpsertKafka;
 use Faults;
 
-# What counts as "about a second" on a machine that does other things, too.
-my $soon = 2.5;
+# It is about a second on an idle machine. What must not happen is that something waits for a broker's 60 s, and
+# that is told apart on a machine that has other things to do, too.
+my $soon = 15;
 
 my $node = start_node('interrupts', conf => "upsert_kafka.max_workers = 10\nupsert_kafka.wait_timeout = 2min\nlog_min_messages = info\n");
 my $proxy = start_proxy();
@@ -24,29 +25,39 @@ sub sql { return $node->safe_psql('postgres', $_[0]); }
 # a broker that is not there, one that never answers, one that can be frozen at any time
 my $mute = start_proxy();
 freeze($mute);
-sql("CREATE SERVER dead FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '127.0.0.1:1', timeout '60s');
+sql("CREATE DOMAIN costly AS text CHECK (length(md5(repeat(VALUE, 50))) = 32);
+	CREATE SERVER dead FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '127.0.0.1:1', timeout '60s');
 	CREATE SERVER dead_soon FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '127.0.0.1:1', timeout '1s');
 	CREATE SERVER mute FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '$mute->{address}', timeout '60s');
 	CREATE SERVER mute_soon FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '$mute->{address}', timeout '1s');
 	CREATE SERVER proxy FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '$proxy->{address}', timeout '60s');
-	CREATE SERVER proxy_soon FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '$proxy->{address}', timeout '1s')");
+	CREATE SERVER proxy_soon FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '$proxy->{address}', timeout '4s')");
 
 my $big = create_topic(unique_topic('interrupts'), 2);
 {
 	my $filler = 'x' x 60;
 	produce($big, map { sprintf('[p=%d] {"k":%d}|{"v":"%s%d"}', $_ % 2, $_, $filler, $_) } 1 .. 200_000);
 }
+# Decoding a value takes some time, so that whoever wants to disturb a load comes before its end.
 sub source
 {
 	my ($name, $server, $connector) = @_;
 	my $key = $connector eq 'kafka' ? '' : ", key_format 'json'";
 	my $key_column = $connector eq 'kafka' ? 'k int' : "k int OPTIONS (key 'true')";
-	sql("CREATE FOREIGN TABLE $name ($key_column, v text) SERVER $server OPTIONS (connector '$connector', topic '$big', value_format 'json'$key)");
+	sql("CREATE FOREIGN TABLE $name ($key_column, v costly) SERVER $server OPTIONS (connector '$connector', topic '$big', value_format 'json'$key)");
 }
 foreach my $server ('dead', 'dead_soon', 'mute', 'mute_soon', 'proxy', 'proxy_soon', 'kafka')
 {
 	source("${server}_append", $server, 'kafka');
 	source("${server}_state", $server, 'upsert-kafka');
+}
+
+sub has_ended
+{
+	my ($pid) = @_;
+	my $until = time + 60;
+	sleep(0.05) while -d "/proc/$pid" && time < $until;
+	return !-d "/proc/$pid";
 }
 
 # Run commands, of which the last one takes for ever, and end it in three ways.
@@ -63,8 +74,8 @@ sub interruptible
 	foreach my $how ('cancel', 'terminate')
 	{
 		my $session = start_session($node, @commands, $last);
-		# the last command has been at work for a while
-		my $pid = session_pid($session, "state = 'active' AND query NOT LIKE 'SET %' AND now() - query_start > '200 ms'");
+		# the last command has been at work for a while (long ones are cut off in this view)
+		my $pid = session_pid($session, "state = 'active' AND query <> '' AND starts_with(\$last\$$last\$last\$, query) AND now() - query_start > '200 ms'");
 		my $since = time;
 		sql("SELECT pg_${how}_backend($pid)") if $pid;
 		$seconds = end_session($session, $since);
@@ -73,8 +84,7 @@ sub interruptible
 		ok($pid && $session->{err} =~ $expected && $seconds < $soon, "$what: $how")
 		  or diag("pid $pid, after $seconds s: $session->{err}$session->{out}");
 		# gone for good, no process that hangs in its exit
-		ok($node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)") && !-d "/proc/$pid",
-			"$what: the process has ended") if $pid && $how eq 'terminate';
+		ok(has_ended($pid), "$what: the process has ended") if $pid && $how eq 'terminate';
 	}
 	return;
 }
@@ -104,7 +114,7 @@ foreach my $server ('dead_soon', 'mute_soon')
 	my ($seconds, $state, $said) = timed($node, "SET upsert_kafka.queue_size = '1MB'", 'BEGIN', 'DECLARE c CURSOR FOR SELECT * FROM proxy_soon_append',
 		'FETCH 1 FROM c', "\\! kill -STOP $proxy_pid", 'MOVE ALL IN c');
 	thaw($proxy);
-	ok($state eq '08006' && $seconds < 1 + 2 * $soon, 'frozen on the way: class 08 within the timeout') or diag("after $seconds s: $said");
+	ok($state eq '08006' && $seconds < 4 + 2 * $soon, 'frozen on the way: class 08 within the timeout') or diag("after $seconds s: $said");
 	like($said, qr/Still missing: partition 0 is at offset \d+ of 100000/, 'with what is missing');
 }
 
@@ -148,15 +158,20 @@ sub within
 sub backfill_worker
 {
 	my ($table) = @_;
-	my $query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'upsert_kafka backfill worker' AND query ~ '\\m$table\\M' AND now() - xact_start > '200 ms'";
-	$node->poll_query_until('postgres', "SELECT EXISTS ($query)");
-	return sql($query);
+	my $query = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'upsert_kafka backfill worker' AND query ~ '\\m$table\\M' AND now() - xact_start > '200 ms' LIMIT 1";
+	foreach (1 .. 1000)
+	{
+		my $found = sql($query);
+		return $found if $found;
+		sleep(0.1);
+	}
+	die "no worker loads $table";
 }
 
 my $pid = backfill_worker('mute_1');
 my $since = time;
 sql("SELECT pg_terminate_backend($pid)");
-ok($node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $pid)") && time - $since < $soon, 'a loading worker can be terminated');
+ok(has_ended($pid) && time - $since < $soon, 'a loading worker can be terminated');
 backfill_worker('mute_2');
 within('pause() of a table whose worker is stuck', $soon, "SELECT upsert_kafka.pause('mute_2')");
 backfill_worker('mute_3');
@@ -170,7 +185,7 @@ within('ALTER FOREIGN TABLE of the source', $soon, "ALTER FOREIGN TABLE mute_sta
 within('ALTER TABLE likewise', $soon, "ALTER TABLE load_mute ADD COLUMN extra int");
 
 # a load gives way in its middle, too, and starts again: of rows that go in at once, and of sorted ones
-sql("CREATE FOREIGN TABLE slow (k int, v text, extra int) SERVER proxy OPTIONS (connector 'kafka', topic '$big', value_format 'json');
+sql("CREATE FOREIGN TABLE slow (k int, v costly, extra int) SERVER proxy OPTIONS (connector 'kafka', topic '$big', value_format 'json');
 	SELECT upsert_kafka.materialize('slow', target => 'slow_append');
 	SELECT upsert_kafka.materialize('proxy_state', target => 'slow_state')");
 foreach my $table ('slow_append', 'slow_state')
@@ -194,7 +209,14 @@ $pid = sql("SELECT worker FROM upsert_kafka.progress WHERE target = 'live'::regc
 sql("SELECT pg_terminate_backend($pid)") if $pid;
 ok($node->poll_query_until('postgres', "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $started_since AND now() - backend_start > '2 s')"),
 	'a new worker has been started');
-is(sql("SELECT query, now() - xact_start, wait_event FROM pg_stat_activity WHERE $started_since AND now() - xact_start > '500 ms'"), '', 'it waits outside of any transaction');
+my $in_transaction;
+foreach (1 .. 10)
+{
+	# one that waited in a transaction would be in it each time
+	$in_transaction = sql("SELECT query, now() - xact_start, wait_event FROM pg_stat_activity WHERE $started_since AND now() - xact_start > '500 ms'") or last;
+	sleep(0.5);
+}
+is($in_transaction, '', 'it waits outside of any transaction');
 within('DROP TABLE of a table whose worker is opening it', $soon, "DROP TABLE live");
 
 # === DROP DATABASE and shutdown with workers that are stuck ===================================
@@ -212,7 +234,7 @@ session_pid($_, "state = 'active' AND now() - query_start > '200 ms'") foreach @
 $since = time;
 $node->stop('fast');
 my $took = time - $since;
-cmp_ok($took, '<', 10, 'fast shutdown');
+cmp_ok($took, '<', 30, 'fast shutdown');
 note "fast shutdown took $took s";
 end_session($_) foreach @stuck;
 

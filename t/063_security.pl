@@ -18,7 +18,7 @@ my $other_ca = slurp_file($ENV{BROKER_OTHER_CA});
 
 # all that was said to anybody
 my $said = '';
-my $node = start_node('security', conf => "log_statement = none\nlog_min_messages = debug1\nupsert_kafka.wait_timeout = 30s\n");
+my $node = start_node('security', conf => "log_statement = none\nlog_min_messages = debug1\nupsert_kafka.wait_timeout = 2min\n");
 
 sub as
 {
@@ -102,6 +102,21 @@ refused('app', "$all scram_state", '28000', qr/server "scram" refused authentica
 	like(scalar(as('app', "$all scram_state")), qr/cannot log in to Kafka 4 with SCRAM/, "SCRAM: the hint for librdkafka $version")
 	  if defined $version && join('', map { sprintf '%03d', $_ } split /\./, $version) lt '002006001';
 }
+# tokens: without a source of them the client would wait for one for ever
+$node->safe_psql('postgres', qq{
+	CREATE SERVER oauth FOREIGN DATA WRAPPER upsert_kafka OPTIONS (bootstrap_servers '$sasl', "security.protocol" 'SASL_PLAINTEXT', "sasl.mechanism" 'OAUTHBEARER', timeout '30s');
+	GRANT USAGE ON FOREIGN SERVER oauth TO app, bob, forgetful;
+	CREATE USER MAPPING FOR app SERVER oauth OPTIONS ("sasl.oauthbearer.config" 'principal=alice');
+	CREATE USER MAPPING FOR bob SERVER oauth OPTIONS ("sasl.oauthbearer.config" 'principal=bob');
+	CREATE USER MAPPING FOR forgetful SERVER oauth OPTIONS ("sasl.oauthbearer.config" 'principal=');
+});
+as('app', "CREATE FOREIGN TABLE oauth_state (k int OPTIONS (key 'true'), v text) SERVER oauth
+	OPTIONS (connector 'upsert-kafka', topic '$topic', key_format 'json', value_format 'json'); GRANT SELECT ON oauth_state TO PUBLIC");
+refused('app', "$all oauth_state", 'HV00N', qr/client for server "oauth".*OAUTHBEARER needs tokens.*HINT:  .*oidc/s, 'OAUTHBEARER, no source of tokens');
+$node->safe_psql('postgres', q{ALTER SERVER oauth OPTIONS (ADD "enable.sasl.oauthbearer.unsecure.jwt" 'true')});
+allowed('app', "$all oauth_state", 'cb', 'OAUTHBEARER with unsigned tokens');
+refused('bob', "$all oauth_state", '42501', qr/server "oauth" denies access to topic "$topic"/, 'OAUTHBEARER: it is the name in the token that counts');
+refused('forgetful', "$all oauth_state", '28000', qr/server "oauth" refused authentication.*HINT:  Check what the options "sasl\.oauthbearer\.\."/s, 'OAUTHBEARER, no token to be had');
 # a password that is mended works in the same session
 $node->safe_psql('postgres', "ALTER USER MAPPING FOR forgetful SERVER sasl OPTIONS (SET sasl_password 'alice-secret')");
 allowed('forgetful', "$all sasl_state", 'cb', 'a mended password');
@@ -211,7 +226,7 @@ is(holds("read_$write"), '0 ', 'nor there');
 # the session is as good as new, and a right that is given counts at once
 {
 	my ($in, $out) = ('', '');
-	my $session = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$in, '>', \$out, '2>&1', IPC::Run::timeout(60));
+	my $session = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ], '<', \$in, '>', \$out, '2>&1', IPC::Run::timeout(300));
 	my $say = sub { $out = ''; $in .= "$_[0];\n\\echo said\n"; $session->pump until $out =~ /^said$/m; $said .= $out; return $out; };
 	$say->('SET ROLE bob');
 	like($say->($inserts), qr/denies writing to topic "$write"/, 'a refusal');

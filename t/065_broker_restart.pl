@@ -11,7 +11,7 @@ use Time::HiRes qw(sleep time);
 use UpsertKafka;
 use Faults;
 
-my $node = start_node('restart', conf => "log_min_messages = debug2\nlog_statement = none\nlog_line_prefix = '%m [%p] '\nupsert_kafka.wait_timeout = 60s\n");
+my $node = start_node('restart', conf => "log_min_messages = debug2\nlog_statement = none\nlog_line_prefix = '%m [%p] '\nupsert_kafka.wait_timeout = 3min\n");
 my $proxy = start_proxy();
 my $topic = create_topic(unique_topic('restart'), 4);
 produce($topic, map { sprintf('[p=%d] {"k":%d}|{"v":"%s"}', $_ % 4, $_, 'x' x 80) } 1 .. 40_000);
@@ -61,9 +61,10 @@ foreach my $round (1 .. 6)
 	}
 	else
 	{
+		# once until a scan has given up, and shorter than that
 		freeze($proxy);
-		$until = time + ($round == 2 ? 3 : 0.5);
-		while (time < $until) { step(); sleep(0.01); }
+		$until = time + ($round == 2 ? 60 : 0.5);
+		while (time < $until && !($round == 2 && $failed)) { step(); sleep(0.01); }
 		thaw($proxy);
 	}
 }

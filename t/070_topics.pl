@@ -87,13 +87,13 @@ foreach my $name (qw(one two three four five six))
 		$node->stop('immediate');
 		$node->start;
 	}
-	is(sql("SELECT upsert_kafka.wait_for('$_', '60 s')"), 't', "topic $name is found for $_") foreach qw(kept current);
+	is(sql("SELECT upsert_kafka.wait_for('$_', '3 min')"), 't', "topic $name is found for $_") foreach qw(kept current);
 }
 is(sql("SELECT count(DISTINCT topic) FROM kept_history"), 6, 'all topics are in');
 
 sql(q{
 	SELECT upsert_kafka.materialize('matching', target => 'undisturbed');
-	SELECT upsert_kafka.wait_for('undisturbed', '60 s');
+	SELECT upsert_kafka.wait_for('undisturbed', '3 min');
 });
 foreach my $pair ([ 'kept', 'undisturbed' ], [ 'kept_history', 'undisturbed_history' ], [ 'kept', 'matching' ], [ 'current', 'matching' ])
 {
@@ -119,20 +119,20 @@ is(sql($numbers), $before, 'numbers are the same after a restart');
 
 # === a topic is deleted when all of it was applied: nothing is lost, and nothing stops ===
 write_some('one', 10);
-is(sql("SELECT upsert_kafka.wait_for('kept', '60 s')"), 't', 'all is applied');
+is(sql("SELECT upsert_kafka.wait_for('kept', '3 min')"), 't', 'all is applied');
 wait_until($node, "SELECT bool_and(end_offset = position) AND count(*) > 0 FROM upsert_kafka.progress WHERE target = 'kept'::regclass AND worker IS NOT NULL", 't', 'and the worker has seen so');
 my $rows = sql("SELECT count(*) FROM kept_history WHERE topic = '${prefix}_two'");
 delete_topic('two');
 wait_until($node, "SELECT bool_and(given_up) FROM upsert_kafka.progress WHERE target = 'kept'::regclass AND topic = '${prefix}_two'", 't', 'a topic that was applied is given up');
 write_some('one', 10);
-is(sql("SELECT upsert_kafka.wait_for('kept', '60 s')"), 't', 'the others go on');
+is(sql("SELECT upsert_kafka.wait_for('kept', '3 min')"), 't', 'the others go on');
 is(sql("SELECT count(*) FROM kept_history WHERE topic = '${prefix}_two'"), $rows, 'its rows stay');
 like(slurp_file($node->logfile), qr/topic "${prefix}_two" of maintained table "kept" was deleted/, 'the log tells');
 
 # it comes again, as another one
 new_topic('two', 2);
 write_some('two', 50);
-is(sql("SELECT upsert_kafka.wait_for('kept', '60 s')"), 't', 'a topic of its name is another one');
+is(sql("SELECT upsert_kafka.wait_for('kept', '3 min')"), 't', 'a topic of its name is another one');
 is(sql("SELECT string_agg(given_up::text, ' ' ORDER BY source) FROM upsert_kafka.topic_source WHERE target = 'kept'::regclass AND topic = '${prefix}_two' AND partition = 0"),
 	'true false', 'with a number of its own');
 
@@ -147,7 +147,7 @@ like($err, qr/its state is "topic_changed".*"${prefix}_three" does not exist any
 is(sql("SELECT error_topic FROM upsert_kafka.tables WHERE target = 'kept'::regclass"), "${prefix}_three", 'which topic it was');
 sql("SELECT upsert_kafka.resume('kept', accept_data_loss => true)");
 write_some('one', 10);
-is(sql("SELECT upsert_kafka.wait_for('kept', '60 s')"), 't', 'it goes on when told to');
+is(sql("SELECT upsert_kafka.wait_for('kept', '3 min')"), 't', 'it goes on when told to');
 $node->stop;
 delete_topic('four');
 $node->start;
@@ -156,7 +156,7 @@ sql("SELECT upsert_kafka.resume('kept', accept_data_loss => true)");
 
 # === H04: made anew behind its back, with more messages than before ===
 write_some('five', 5);
-is(sql("SELECT upsert_kafka.wait_for('kept', '60 s')"), 't', 'all is applied');
+is(sql("SELECT upsert_kafka.wait_for('kept', '3 min')"), 't', 'all is applied');
 sql("SELECT upsert_kafka.pause('kept')");
 system($kt, '-b', broker(), 'create', "${prefix}_five", '-p', $partitions{five}, '--fresh') == 0 or die;
 write_some('five', 2000);
@@ -164,7 +164,7 @@ sql("SELECT upsert_kafka.resume('kept')");
 wait_until($node, "SELECT state FROM upsert_kafka.tables WHERE target = 'kept'::regclass", 'topic_changed', 'a topic that was made anew is noticed');
 like(sql("SELECT error_message FROM upsert_kafka.tables WHERE target = 'kept'::regclass"), qr/^Topic "${prefix}_five"/, 'by its own messages');
 sql("SELECT upsert_kafka.resume('kept', accept_data_loss => true)");
-is(sql("SELECT upsert_kafka.wait_for('kept', '60 s')"), 't', 'it is read as a new one');
+is(sql("SELECT upsert_kafka.wait_for('kept', '3 min')"), 't', 'it is read as a new one');
 is(sql("SELECT sum(position) FROM upsert_kafka.progress WHERE target = 'kept'::regclass AND topic = '${prefix}_five' AND NOT given_up"), 2000, 'from its beginning');
 
 # === a topic joins a list, and nothing comes of the others ===
@@ -175,7 +175,7 @@ sql(qq{
 	SELECT upsert_kafka.wait_for('list');
 	ALTER FOREIGN TABLE listed OPTIONS (SET topic '${prefix}_six;${prefix}_one');
 });
-is(sql("SELECT upsert_kafka.wait_for('list', '60 s')"), 't', 'a topic joins a list');
+is(sql("SELECT upsert_kafka.wait_for('list', '3 min')"), 't', 'a topic joins a list');
 is(sql('(TABLE list EXCEPT ALL TABLE listed) UNION ALL (TABLE listed EXCEPT ALL TABLE list) LIMIT 5'), '', 'the table is the topics\' state');
 # one that is not there yet is waited for, and says so
 sql("ALTER FOREIGN TABLE listed OPTIONS (SET topic '${prefix}_six;${prefix}_one;${prefix}_late')");
@@ -183,7 +183,7 @@ wait_until($node, "SELECT bool_or(last_error LIKE '%${prefix}_late%does not exis
 is(sql("SELECT state FROM upsert_kafka.tables WHERE target = 'list'::regclass"), 'live', 'and is no state');
 new_topic('late', 1);
 write_some('late', 5);
-is(sql("SELECT upsert_kafka.wait_for('list', '70 s')"), 't', 'it is found when it comes');
+is(sql("SELECT upsert_kafka.wait_for('list', '3 min')"), 't', 'it is found when it comes');
 
 # === looking for new topics can be put off ===
 sql(qq{
@@ -202,7 +202,7 @@ foreach my $name (qw(seldoma seldomb seldomc))
 }
 like($err, qr/topic "${prefix}_seldom[abc]": position 0, end 5, 5 to go/, 'nothing is looked for with 0');
 sql("ALTER FOREIGN TABLE seldom OPTIONS (SET \"scan.topic-partition-discovery.interval\" '6s')");
-is(sql("SELECT upsert_kafka.wait_for('sel', '60 s')"), 't', 'and found when it is');
+is(sql("SELECT upsert_kafka.wait_for('sel', '3 min')"), 't', 'and found when it is');
 
 unlike(slurp_file($node->logfile), qr/TRAP|PANIC/, 'no assertion failed');
 $node->stop;

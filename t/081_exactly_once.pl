@@ -158,13 +158,13 @@ foreach my $round (13 .. 15)
 	# it has work, and so its state says already that Kafka may know more
 	$node->safe_psql('postgres', transactions(20));
 	wait_until($node, 'SELECT sum(waiting_rows) FROM upsert_kafka.outbox_status', '0', "round $round: a sender runs");
-	my $locker = in_background('-c', 'BEGIN; LOCK TABLE upsert_kafka.outbox_stream IN SHARE MODE; SELECT pg_sleep(60); ROLLBACK');
+	my $locker = in_background('-c', 'BEGIN; LOCK TABLE upsert_kafka.outbox_stream IN SHARE MODE; SELECT pg_sleep(600); ROLLBACK');
 	$node->poll_query_until('postgres', "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'upsert_kafka.outbox_stream'::regclass AND mode = 'ShareLock' AND granted)");
 	my $tx = 'tx' . $count++;
 	$node->safe_psql('postgres', "BEGIN; INSERT INTO committed VALUES ('$tx', 2); UPDATE versions SET version = version + 1 WHERE id IN (1, 2);"
 		. " INSERT INTO many SELECT id, version, '$tx', 2 FROM versions WHERE id IN (1, 2); INSERT INTO one SELECT '$tx', i, 2 FROM generate_series(1, 2) i; COMMIT");
 	my $arrived = 0;
-	foreach (1 .. 100)
+	foreach (1 .. 600)
 	{
 		$arrived = grep { /"$tx"/ } consume($one);
 		last if $arrived;
@@ -186,7 +186,7 @@ foreach my $round (13 .. 15)
 	}
 	else
 	{
-		$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'upsert_kafka outbox sender' OR query LIKE '%pg_sleep(60)%' AND pid <> pg_backend_pid()");
+		$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'upsert_kafka outbox sender' OR query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()");
 	}
 	waitpid($locker, 0);
 	wait_until($node, 'SELECT sum(waiting_rows) FROM upsert_kafka.outbox_status', '0', "round $round: now it does");

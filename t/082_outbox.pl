@@ -67,9 +67,10 @@ waitpid($_, 0) foreach @children;
 is(values_of($topic), 'a b c d ' . join(' ', map { "x$_" } 10 .. 19), 'sessions that send at the same time send once');
 
 # another producer's open transaction hides what is sent: an error in time, and no second sending
-my $open = "!begin\n99|open\n!hold 4\n";
+my $released = PostgreSQL::Test::Utils::tempdir() . '/released';
+my $open = "!begin\n99|open\n!hold 120 $released\n";
 IPC::Run::run([ $kt, '-b', broker(), 'produce', $topic ], '<', \$open) or die 'cannot produce';
-$plain->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (ADD timeout '1s')");
+$plain->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (ADD timeout '3s')");
 $plain->safe_psql('postgres', "INSERT INTO t VALUES (20, 'hidden')");
 foreach my $try ('the first time', 'again')
 {
@@ -78,6 +79,7 @@ foreach my $try ('the first time', 'again')
 	like($err, qr/Topic "$topic", partition 0: .* another producer holds the last stable offset at \d+/, 'the error says why');
 }
 $plain->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (DROP timeout)");
+append_to_file($released, '');
 is($plain->safe_psql('postgres', $flush), '1', 'until that transaction ends');
 is(values_of($topic), 'a b c d ' . join(' ', map { "x$_" } 10 .. 19) . ' hidden', 'it is sent once');
 

@@ -39,7 +39,7 @@ my %subjects = (
 my $registry = FakeRegistry->start(schemas => \%schemas, subjects => \%subjects, log => PostgreSQL::Test::Utils::tempdir() . '/requests');
 my $url = $registry->url;
 my $node = start_node('import');
-$node->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (ADD registry_url '$url', ADD timeout '2s')");
+$node->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (ADD registry_url '$url', ADD timeout '5s')");
 
 # [what is printed on standard error]
 sub import_topics

@@ -23,7 +23,7 @@ my $log = PostgreSQL::Test::Utils::tempdir() . '/requests';
 my $registry = FakeRegistry->start(log => $log);
 my $url = $registry->url;
 my $node = start_node('registry_protobuf');
-$node->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (ADD registry_url '$url', ADD timeout '2s')");
+$node->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (ADD registry_url '$url', ADD timeout '4s')");
 
 sub sql { my ($query) = @_; return $node->safe_psql('postgres', $query); }
 

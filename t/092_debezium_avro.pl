@@ -65,7 +65,7 @@ sub event
 }
 
 my $node = start_node('debezium_avro');
-$node->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (ADD registry_url '" . $registry->url . "', ADD timeout '2s'); ALTER DATABASE postgres SET timezone = 'UTC'");
+$node->safe_psql('postgres', "ALTER SERVER kafka OPTIONS (ADD registry_url '" . $registry->url . "', ADD timeout '5s'); ALTER DATABASE postgres SET timezone = 'UTC'");
 sub sql { my ($query) = @_; return $node->safe_psql('postgres', $query); }
 sub error_of
 {

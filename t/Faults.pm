@@ -113,8 +113,14 @@ sub start_proxy
 {
 	my ($port) = @_;
 	my ($host, $broker_port) = UpsertKafka::broker() =~ /^(.*):(\d+)/;
-	my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port || 0, Listen => 64,
-		ReuseAddr => 1, Proto => 'tcp') or die "cannot listen: $!";
+	my $listener;
+	foreach (1 .. 100)
+	{
+		$listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port || 0, Listen => 64, ReuseAddr => 1, Proto => 'tcp') and last;
+		# the port it had before may be somebody's own end of a connection for a moment
+		sleep(0.1);
+	}
+	die "cannot listen: $!" unless $listener;
 	$port = $listener->sockport;
 	my $pid = fork();
 	die "cannot fork: $!" unless defined $pid;
@@ -124,6 +130,9 @@ sub start_proxy
 		$SIG{USR1} = $SIG{USR2} = 'IGNORE';
 		$SIG{TERM} = 'DEFAULT';
 		open(STDIN, '<', '/dev/null');
+		# prove waits for whoever has these
+		open(STDOUT, '>', '/dev/null');
+		open(STDERR, '>', '/dev/null');
 		eval { serve($listener, $host, $broker_port, $port) };
 		_exit(1);
 	}
@@ -173,7 +182,7 @@ sub start_session
 	$session->{run} = IPC::Run::start(
 		[ 'psql', '-XAtq', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose', '-d', $node->connstr($node->{uk_database} || 'postgres'),
 			map { ('-c', $_) } @commands ],
-		'<', \'', '>', \$session->{out}, '2>', \$session->{err}, IPC::Run::timeout(120));
+		'<', \'', '>', \$session->{out}, '2>', \$session->{err}, IPC::Run::timeout(300));
 	return $session;
 }
 
@@ -220,7 +229,7 @@ sub open_shell
 	my ($node, @settings) = @_;
 	my $shell = { in => '', out => '', err => '', commands => 0 };
 	$shell->{run} = IPC::Run::start([ 'psql', '-XAtq', '-v', 'VERBOSITY=verbose', '-d', $node->connstr('postgres') ],
-		'<', \$shell->{in}, '>', \$shell->{out}, '2>', \$shell->{err}, IPC::Run::timeout(300));
+		'<', \$shell->{in}, '>', \$shell->{out}, '2>', \$shell->{err}, IPC::Run::timeout(900));
 	shell($shell, $_) foreach @settings;
 	$shell->{pid} = shell($shell, 'SELECT pg_backend_pid();');
 	return $shell;

@@ -23,7 +23,7 @@
 
 #include <librdkafka/rdkafka.h>
 
-#define WAIT_MS		30000
+#define WAIT_MS		120000
 #define NULL_WORD	"\xe2\x88\x85"	/* U+2205, empty set */
 
 static const char usage_text[] =
@@ -59,9 +59,10 @@ static const char usage_text[] =
 "               unset), headers: h=n:v, h=n:'v w', h=n:x'00', h=n: empty, h=n null\n"
 "  !flush       wait until everything so far has arrived\n"
 "  !begin, !commit, !abort          a transaction around the lines between\n"
-"  !hold N      everything so far has arrived and kt returns now, while the open\n"
-"               transaction stays open for N seconds in the background; then the\n"
-"               lines that follow are done, or the transaction is aborted\n";
+"  !hold N [FILE]  everything so far has arrived and kt returns now, while the open\n"
+"               transaction stays open in the background for N seconds, or until\n"
+"               FILE is made (which goes then); then the lines that follow are\n"
+"               done, or the transaction is aborted\n";
 
 static const char *brokers;
 static char last_error[512];	/* librdkafka's last complaint */
@@ -507,7 +508,7 @@ new_producer(const char *transactional_id)
 		"linger.ms", "1",
 		"message.max.bytes", "100000000",	/* the topic decides */
 		"enable.idempotence", "true",	/* keeps the order over a retry */
-		"message.timeout.ms", "30000",
+		"message.timeout.ms", "120000",
 		"partitioner", "murmur2_random",
 		"reconnect.backoff.max.ms", "200",
 		transactional_id ? "transactional.id" : NULL, transactional_id,
@@ -722,10 +723,16 @@ send_line(char *line, size_t len, const char *separator, int partition, int64_t 
 }
 
 static void
-hold(double seconds)
+hold(const char *arguments)
 {
 	int			null = open("/dev/null", O_RDWR);
+	char	   *file;
+	double		seconds = strtod(arguments, &file);
+	int64_t		until;
 
+	file += strspn(file, " ");
+	if (file[0])
+		unlink(file);
 	flush(plain);
 	flush(transactional);
 	/* whoever reads our output through a pipe must not wait for us */
@@ -736,7 +743,9 @@ hold(double seconds)
 		close(report_fd);
 	report_fd = null;
 	setsid();
-	usleep((useconds_t) (seconds * 1000000));
+	until = now_ms() + (int64_t) (seconds * 1000);
+	while (now_ms() < until && (!file[0] || unlink(file) != 0))
+		usleep(20000);
 }
 
 static void
@@ -775,7 +784,7 @@ command(const char *line)
 		in_transaction = false;
 	}
 	else if (strncmp(line, "!hold ", 6) == 0)
-		hold(atof(line + 6));
+		hold(line + 6);
 	else
 		die("line %d: unknown command \"%s\"", lineno, line);
 }

@@ -35,7 +35,6 @@ sample_topic(KafkaConsumer *consumer, const char *topic, int wanted, TopicSample
 	int64	   *end = palloc(sizeof(int64) * npartitions);
 	KafkaRecord *records = palloc(sizeof(KafkaRecord) * SAMPLE_BATCH);
 	int			filled = 0;
-	int			open = 0;
 
 	memset(sample, 0, sizeof(*sample));
 	guess_init(&sample->keys);
@@ -59,25 +58,23 @@ sample_topic(KafkaConsumer *consumer, const char *topic, int wanted, TopicSample
 
 		ranges[i].end = end[i];
 		ranges[i].start = Max(low[i], end[i] - share);
-		if (ranges[i].start < ranges[i].end)
-			open++;
 	}
 
-	kafka_consume_start(consumer, ranges, npartitions);
-	while (open > 0)
+	/* one after another: the same messages are to propose the same table, with columns in the same order */
+	for (int i = 0; i < npartitions; i++)
 	{
-		int			n = kafka_consume(consumer, records, SAMPLE_BATCH, 1000, false, NULL);
-
-		for (int i = 0; i < n; i++)
-			look_at(sample, &records[i]);
-		open = 0;
-		for (int i = 0; i < npartitions; i++)
+		if (ranges[i].start >= ranges[i].end)
+			continue;
+		kafka_consume_start(consumer, &ranges[i], 1);
+		while (!ranges[i].done)
 		{
-			if (!ranges[i].done)
-				open++;
+			int			n = kafka_consume(consumer, records, SAMPLE_BATCH, 1000, false, NULL);
+
+			for (int j = 0; j < n; j++)
+				look_at(sample, &records[j]);
 		}
+		kafka_consume_stop(consumer);
 	}
-	kafka_consume_stop(consumer);
 }
 
 static void

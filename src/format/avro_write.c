@@ -238,11 +238,11 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const WriterSettings
 			for (int i = 0; i < node->n; i++)
 			{
 				if (node->children[i]->type == AVRO_STRING)
-					return union_writer(node, type, typmod, settings);
+					return union_writer(node, base, typmod, settings);
 			}
 			return new_writer(WRITE_JSON, node, base);
 		}
-		return union_writer(node, type, typmod, settings);
+		return union_writer(node, base, typmod, settings);
 	}
 
 	switch (node->logical)
@@ -288,7 +288,7 @@ writer_create(const AvroNode *node, Oid type, int32 typmod, const WriterSettings
 			if (is_integer_type(base))
 				return new_writer(WRITE_INTEGER, node, base);
 			if (node->logical == AVRO_PLAIN && style_is_number(&(ValueStyle) {.unit = settings->unit}, base))
-				return writer_create(numbered_time(node, base, settings->unit), type, typmod, settings);
+				return writer_create(numbered_time(node, base, settings->unit), base, typmod, settings);
 			break;
 		case AVRO_FLOAT:
 		case AVRO_DOUBLE:

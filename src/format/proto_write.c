@@ -282,7 +282,7 @@ writer_create(const ProtoField *field, bool one, Oid type, int32 typmod, const P
 			return by_text(writer, WRITE_ENUM);
 		case PROTO_GROUP:
 		case PROTO_MESSAGE:
-			return message_writer(writer, type, typmod);
+			return message_writer(writer, base, typmod);
 		default:
 			if (is_time(base) && style_changes(&options->style, base))
 			{

@@ -30,6 +30,8 @@
 #define EXIT_WAIT_MS 2000
 #define LAST_WORDS_MS 1500		/* of a producer's: below EXIT_WAIT_MS */
 #define LAST_SLICE_MS 50
+#define MAX_DOOMED 4			/* handles that wait for their end before a new one is made */
+#define DOOMED_SLICE_MS 20
 #define TRIM_AFTER_MS 1000
 #define MALLOC_ARENAS 4
 #define THREAD_STACK (256 * 1024)
@@ -41,6 +43,7 @@ static KafkaHandle *idle;		/* pool: unused, kept until idle_until */
 static KafkaHandle *doomed;		/* to be destroyed */
 static int	nhandles;			/* made and not yet destroyed */
 static bool reaper_running;
+static bool reaping;			/* the reaper is at one that is in no list any more */
 static int64 trim_at;			/* when to return memory to the system; 0: no need */
 static bool exiting;			/* the process is about to end */
 
@@ -183,9 +186,11 @@ reaper_main(void *arg)
 		if ((handle = doomed) != NULL)
 		{
 			doomed = handle->next;
+			reaping = true;
 			pthread_mutex_unlock(&lock);
 			handle_destroy(handle);
 			pthread_mutex_lock(&lock);
+			reaping = false;
 			nhandles--;
 			/* not yet: the main thread is about to free what it had of it */
 			trim_at = exiting ? 0 : kafka_now_ms() + TRIM_AFTER_MS;
@@ -241,6 +246,41 @@ kafka_handle_unref(KafkaHandle *handle)
 	doomed = handle;
 	reaper_wake();
 	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * A session that is cancelled again and again must not make handles, and with them
+ * threads, faster than they end.  Not for longer than a broker may take to answer,
+ * as it may be one of those that the reaper waits for.
+ */
+static void
+wait_for_reaper(int timeout_ms)
+{
+	int64		deadline = kafka_now_ms() + timeout_ms;
+
+	for (;;)
+	{
+		int			waiting;
+		bool		go_on;
+
+		pthread_mutex_lock(&lock);
+		waiting = reaping ? 1 : 0;
+		for (KafkaHandle *handle = doomed; handle != NULL; handle = handle->next)
+			waiting++;
+		go_on = waiting <= MAX_DOOMED || kafka_now_ms() >= deadline;
+		if (!go_on)
+		{
+			struct timespec until;
+
+			reaper_wake();
+			timespec_from_ms(&until, kafka_now_ms() + DOOMED_SLICE_MS);
+			pthread_cond_timedwait(&handle_gone, &lock, &until);
+		}
+		pthread_mutex_unlock(&lock);
+		if (go_on)
+			return;
+		CHECK_FOR_INTERRUPTS();
+	}
 }
 
 /* --- the pool --------------------------------------------------------------- */
@@ -440,6 +480,7 @@ pool_init(void)
 	trim_at = 0;
 	exiting = false;
 	reaper_running = false;
+	reaping = false;
 	pthread_mutex_init(&lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -480,7 +521,10 @@ kafka_client_open(KafkaClient *client, const KafkaConfig *config, const KafkaHan
 
 	client->handle = key->transactional ? NULL : pool_take(key);
 	if (client->handle == NULL)
+	{
+		wait_for_reaper(config->timeout_ms);
 		client->handle = handle_create(config, key, settings);
+	}
 
 	client->callback.func = client_callback;
 	client->callback.arg = client;

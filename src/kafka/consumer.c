@@ -207,7 +207,7 @@ build_slots(KafkaConsumer *consumer)
 				consumer->topics = repalloc(consumer->topics, size);
 			topic = &consumer->topics[consumer->ntopics++];
 			memset(topic, 0, sizeof(TopicSlots));
-			topic->topic = range->topic;
+			topic->topic = MemoryContextStrdup(consumer->client.owner, range->topic);
 		}
 		if (range->partition >= topic->npartitions)
 		{
@@ -241,7 +241,10 @@ static void
 free_slots(KafkaConsumer *consumer)
 {
 	for (int t = 0; t < consumer->ntopics; t++)
+	{
+		pfree(consumer->topics[t].topic);
 		pfree(consumer->topics[t].partitions);
+	}
 	if (consumer->topics)
 		pfree(consumer->topics);
 	if (consumer->next_range)

@@ -106,6 +106,8 @@ kafka_raise_refused(KafkaClient *client, rd_kafka_resp_err_t err, const char *te
 		hint = psprintf("Check sasl_username and sasl_password in the user mapping.  If they are right: librdkafka %s "
 						"cannot log in to Kafka 4 with SCRAM; install 2.6.1 or newer, or use SASL/PLAIN over TLS.",
 						rd_kafka_version_str());
+	else if (strstr(text, "OAUTHBEARER") != NULL)
+		hint = "Check what the options \"sasl.oauthbearer..\" of server and user mapping say.";
 	else
 		hint = "Check sasl_username and sasl_password in the user mapping, and \"sasl.mechanism\" of the server.";
 	ereport(ERROR,

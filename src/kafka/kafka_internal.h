@@ -123,7 +123,7 @@ typedef struct PartitionSlot
 
 typedef struct TopicSlots
 {
-	const char *topic;
+	char	   *topic;			/* a copy: the ranges may be gone when the reading is stopped */
 	rd_kafka_topic_t *rkt;		/* only compared, not owned */
 	int			npartitions;	/* length of partitions */
 	PartitionSlot *partitions;

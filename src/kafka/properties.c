@@ -48,6 +48,7 @@ static const KafkaProperty properties[] = {
 	{"compression.type", KAFKA_PROP_PUBLIC, PRODUCER_ONLY},
 	{"connections.max.idle.ms", KAFKA_PROP_PUBLIC},
 	{"debug", KAFKA_PROP_PUBLIC},
+	{"enable.sasl.oauthbearer.unsecure.jwt", KAFKA_PROP_PUBLIC},
 	{"enable.ssl.certificate.verification", KAFKA_PROP_PUBLIC},
 	{"fetch.error.backoff.ms", KAFKA_PROP_PUBLIC, CONSUMER_ONLY},
 	{"fetch.max.bytes", KAFKA_PROP_PUBLIC, CONSUMER_ONLY},
@@ -72,6 +73,7 @@ static const KafkaProperty properties[] = {
 	{"sasl.kerberos.service.name", KAFKA_PROP_PUBLIC},
 	{"sasl.mechanism", KAFKA_PROP_PUBLIC},
 	{"sasl.mechanisms", KAFKA_PROP_PUBLIC},
+	{"sasl.oauthbearer.config", KAFKA_PROP_PUBLIC},
 	{"sasl.oauthbearer.extensions", KAFKA_PROP_PUBLIC},
 	{"sasl.oauthbearer.method", KAFKA_PROP_PUBLIC},
 	{"sasl.oauthbearer.scope", KAFKA_PROP_PUBLIC},
@@ -121,7 +123,6 @@ static const KafkaProperty properties[] = {
 	{"enable.gapless.guarantee", KAFKA_PROP_RESERVED},
 	{"enable.idempotence", KAFKA_PROP_RESERVED},
 	{"enable.partition.eof", KAFKA_PROP_RESERVED},
-	{"enable.sasl.oauthbearer.unsecure.jwt", KAFKA_PROP_RESERVED},
 	{"enabled_events", KAFKA_PROP_RESERVED},
 	{"group.instance.id", KAFKA_PROP_RESERVED},
 	{"group.protocol.type", KAFKA_PROP_RESERVED},
@@ -151,7 +152,6 @@ static const KafkaProperty properties[] = {
 	{"sasl.kerberos.kinit.cmd", KAFKA_PROP_RESERVED},
 	{"sasl.kerberos.min.time.before.relogin", KAFKA_PROP_RESERVED},
 	{"sasl.kerberos.principal", KAFKA_PROP_RESERVED},
-	{"sasl.oauthbearer.config", KAFKA_PROP_RESERVED},
 	{"session.timeout.ms", KAFKA_PROP_RESERVED},
 	{"ssl.engine.id", KAFKA_PROP_RESERVED},
 	{"ssl.engine.location", KAFKA_PROP_RESERVED},
@@ -361,6 +361,42 @@ set_number(rd_kafka_conf_t *conf, const char *name, int number)
 	set_property(conf, name, value, false);
 }
 
+/* The value that a property has, "" where this library does not know it. */
+static const char *
+get_property(rd_kafka_conf_t *conf, const char *name)
+{
+	static char value[KAFKA_ERROR_TEXT];
+	size_t		size = sizeof(value);
+
+	if (rd_kafka_conf_get(conf, name, value, &size) != RD_KAFKA_CONF_OK)
+		value[0] = '\0';
+	return value;
+}
+
+/*
+ * OAUTHBEARER without anything that fetches tokens: the library would wait for an
+ * application to bring one, and say nothing.  The two ways it has of its own need
+ * no help of ours: an endpoint (oidc) is asked in a thread of the library, an
+ * unsigned token is made with the client and anew when its events are taken.
+ */
+static void
+check_tokens(rd_kafka_conf_t *conf, const KafkaConfig *config)
+{
+	if (pg_strncasecmp(get_property(conf, "security.protocol"), "sasl_", 5) != 0 ||
+		pg_strcasecmp(get_property(conf, "sasl.mechanisms"), "OAUTHBEARER") != 0 ||
+		pg_strcasecmp(get_property(conf, "sasl.oauthbearer.method"), "oidc") == 0 ||
+		strcmp(get_property(conf, "enable.sasl.oauthbearer.unsecure.jwt"), "true") == 0)
+		return;
+
+	rd_kafka_conf_destroy(conf);
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_UNABLE_TO_ESTABLISH_CONNECTION),
+			 errmsg("could not create a Kafka client for server \"%s\"", config->server_name),
+			 errdetail("SASL mechanism OAUTHBEARER needs tokens, and no option says where they come from."),
+			 errhint("Set \"sasl.oauthbearer.method\" to 'oidc', with the endpoint in the server's options and client id and secret in the user mapping.  "
+					 "It needs a librdkafka that was built with libcurl; Debian 12's was not.")));
+}
+
 /*
  * A configuration with everything set: our defaults, the user's values, what is
  * always ours.  The caller owns it.
@@ -388,6 +424,7 @@ kafka_consumer_conf(const KafkaConfig *config, int queue_kb)
 	set_users(conf, CONSUMER_ONLY, config);
 	set_ours(conf, CONSUMER_ONLY, true);
 	set_number(conf, "queued.max.messages.kbytes", queue_kb);
+	check_tokens(conf, config);
 	return conf;
 }
 
@@ -420,6 +457,7 @@ kafka_producer_conf(const KafkaConfig *config, const KafkaProducerSettings *sett
 	/* where nobody waits, nobody collects reports of success */
 	if (!settings->wait_for_acks)
 		set_property(conf, "delivery.report.only.error", "true", false);
+	check_tokens(conf, config);
 	return conf;
 }
 
