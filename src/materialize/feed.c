@@ -433,8 +433,6 @@ feed_pending(Feed *feed)
 	return n;
 }
 
-}
-
 static void
 apply_batch(Feed *feed, int64 *next_seq)
 {
