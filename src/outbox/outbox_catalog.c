@@ -26,6 +26,7 @@
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
@@ -144,19 +145,32 @@ outbox_unlock_sender(int32 id)
 /* --- rows --------------------------------------------------------------------- */
 
 static HeapTuple
-row_of(Relation rel, const char *index, int32 id)
+row_seen_by(Relation rel, const char *index, int32 id, Snapshot snapshot)
 {
 	ScanKeyData key;
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
 	ScanKeyInit(&key, 1, BTEqualStrategyNumber, F_INT4EQ, Int32GetDatum(id));
-	scan = systable_beginscan(rel, outbox_table(index), true, NULL, 1, &key);
+	scan = systable_beginscan(rel, outbox_table(index), true, snapshot, 1, &key);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
 		tuple = heap_copytuple(tuple);
 	systable_endscan(scan);
 	return tuple;
+}
+
+/*
+ * What a writer reads here is the state of a queue, no data that its transaction depends
+ * on: with an MVCC snapshot a SERIALIZABLE one would fail for it.  SnapshotSelf may miss
+ * a row that is being updated.
+ */
+static HeapTuple
+row_of(Relation rel, const char *index, int32 id)
+{
+	HeapTuple	tuple = row_seen_by(rel, index, id, SnapshotSelf);
+
+	return HeapTupleIsValid(tuple) ? tuple : row_seen_by(rel, index, id, NULL);
 }
 
 static char *
@@ -283,8 +297,8 @@ stream_cmp(const ListCell *a, const ListCell *b)
 	return ((OutboxStream *) lfirst(a))->id - ((OutboxStream *) lfirst(b))->id;
 }
 
-List *
-outbox_streams(void)
+static List *
+streams_seen_by(Snapshot snapshot)
 {
 	List	   *streams = NIL;
 	Relation	rel;
@@ -294,13 +308,19 @@ outbox_streams(void)
 	if (!outbox_exists())
 		return NIL;
 	rel = table_open(outbox_table("outbox_stream"), AccessShareLock);
-	scan = systable_beginscan(rel, InvalidOid, false, NULL, 0, NULL);
+	scan = systable_beginscan(rel, InvalidOid, false, snapshot, 0, NULL);
 	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
 		streams = lappend(streams, stream_from_tuple(rel, tuple));
 	systable_endscan(scan);
 	table_close(rel, AccessShareLock);
 	list_sort(streams, stream_cmp);
 	return streams;
+}
+
+List *
+outbox_streams(void)
+{
+	return streams_seen_by(NULL);
 }
 
 /* --- making and changing ---------------------------------------------------------- */
@@ -462,13 +482,13 @@ stream_insert(OutboxStream *stream)
 }
 
 static OutboxStream *
-stream_find(Oid serverid, Oid roleid, int32 *max_id)
+stream_seen_by(Snapshot snapshot, Oid serverid, Oid roleid, int32 *max_id)
 {
 	ListCell   *lc;
 	OutboxStream *found = NULL;
 
 	*max_id = 0;
-	foreach(lc, outbox_streams())
+	foreach(lc, streams_seen_by(snapshot))
 	{
 		OutboxStream *stream = lfirst(lc);
 
@@ -478,6 +498,15 @@ stream_find(Oid serverid, Oid roleid, int32 *max_id)
 			found = stream;
 	}
 	return found;
+}
+
+/* As row_of(); *max_id is set where there is none. */
+static OutboxStream *
+stream_find(Oid serverid, Oid roleid, int32 *max_id)
+{
+	OutboxStream *stream = stream_seen_by(SnapshotSelf, serverid, roleid, max_id);
+
+	return stream != NULL ? stream : stream_seen_by(NULL, serverid, roleid, max_id);
 }
 
 OutboxStream *
