@@ -33,6 +33,22 @@ SELECT count(*) FROM rates_history;
 SELECT upsert_kafka.wait_for('rates');
 SELECT * FROM rates ORDER BY currency;
 
+-- row security that is forced upon the owner hides rows from him, and not from the rebuild
+CREATE ROLE rebuild_owner;
+GRANT CREATE, USAGE ON SCHEMA rebuild TO rebuild_owner;
+GRANT SELECT ON rates_topic TO rebuild_owner;
+ALTER TABLE rates OWNER TO rebuild_owner;
+ALTER TABLE rates ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+SET ROLE rebuild_owner;
+SELECT count(*) FROM rates;
+SELECT upsert_kafka.rebuild('rates');
+RESET ROLE;
+SELECT * FROM rates ORDER BY currency;
+ALTER TABLE rates DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;
+ALTER TABLE rates OWNER TO CURRENT_USER;
+DROP OWNED BY rebuild_owner;
+DROP ROLE rebuild_owner;
+
 -- a rebuild that is rolled back changes nothing, and hides nothing from others meanwhile
 BEGIN;
 SELECT upsert_kafka.rebuild('rates');

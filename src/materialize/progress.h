@@ -13,7 +13,7 @@
 #include "materialize/feed.h"
 
 #define PROGRESS_TABLES		512
-#define PROGRESS_PARTITIONS	128
+#define PROGRESS_PARTITIONS	1024	/* 4 MB of shared memory for all tables */
 #define PROGRESS_ERROR_LEN	256
 
 typedef enum BackfillDemand
