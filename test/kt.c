@@ -23,7 +23,7 @@
 
 #include <librdkafka/rdkafka.h>
 
-#define WAIT_MS		30000
+#define WAIT_MS		120000
 #define NULL_WORD	"\xe2\x88\x85"	/* U+2205, empty set */
 
 static const char usage_text[] =
@@ -508,7 +508,7 @@ new_producer(const char *transactional_id)
 		"linger.ms", "1",
 		"message.max.bytes", "100000000",	/* the topic decides */
 		"enable.idempotence", "true",	/* keeps the order over a retry */
-		"message.timeout.ms", "30000",
+		"message.timeout.ms", "120000",
 		"partitioner", "murmur2_random",
 		"reconnect.backoff.max.ms", "200",
 		transactional_id ? "transactional.id" : NULL, transactional_id,
