@@ -65,6 +65,19 @@ SELECT raw_key, raw_value FROM versioned_changes WHERE "countNumber" = 5;
 SELECT raw_key, raw_value FROM versioned_changes WHERE "countNumber" = 5
    AND (raw_key, raw_value) IS DISTINCT FROM ('{"valueKey":19}', '{"valueKey":19,"countNumber":5,"ts":"2022-01-13 14:05:19.07"}');
 
+-- === scenario S1, writing: the count is kept in an upsert topic ===
+-- The Flink way: INSERT INTO versioned_topic SELECT `valueKey`, COUNT(*), MAX(ts) FROM input_topic GROUP BY `valueKey`;    -- a job that writes each change for ever
+-- The upsert_kafka way: an INSERT writes what its query gives, here every change there was, and ends.
+\! test/kt create s1_written_topic --fresh
+CREATE FOREIGN TABLE written_topic (
+	"valueKey" int OPTIONS (key 'true'), "countNumber" bigint, ts timestamp(3)
+) SERVER s1_kafka OPTIONS (connector 'upsert-kafka', topic 's1_written_topic', key_format 'json', value_format 'json');
+INSERT INTO written_topic SELECT "valueKey", count(*) OVER (PARTITION BY "valueKey" ORDER BY ts), ts FROM input_topic ORDER BY ts;
+\! test/kt consume s1_written_topic
+-- fewer columns than the table has
+INSERT INTO written_topic ("valueKey", "countNumber") VALUES (20, 1);
+SELECT * FROM written_topic ORDER BY 1;
+
 -- === what is refused ===
 -- an upsert table needs both formats
 CREATE FOREIGN TABLE refused ("valueKey" int OPTIONS (key 'true')) SERVER s1_kafka OPTIONS (connector 'upsert-kafka', topic 't', value_format 'json');
@@ -77,8 +90,10 @@ CREATE FOREIGN TABLE refused ("valueKey" int OPTIONS (key 'true'))
 -- a column that does not exist is an error at once, not an empty result
 SELECT valuekey FROM versioned_topic;
 SELECT "countNumbr" FROM versioned_changes WHERE kind = '+U';
+INSERT INTO written_topic ("valueKey", "countNumbr") VALUES (20, 2);
 
-DROP FOREIGN TABLE versioned_topic, versioned_changes, input_topic;
+DROP FOREIGN TABLE versioned_topic, versioned_changes, written_topic, input_topic;
 DROP SERVER s1_kafka;
 \! test/kt delete s1_versioned_topic
+\! test/kt delete s1_written_topic
 \! test/kt delete s1_input_topic

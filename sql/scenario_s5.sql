@@ -1,11 +1,11 @@
--- === scenario S5, reading: page views per region ===
+-- === scenario S5: page views per region ===
 --
 -- The Flink way:
 --   CREATE TABLE pageviews (user_id BIGINT, page_id BIGINT, viewtime TIMESTAMP(3), user_region STRING, WATERMARK FOR viewtime AS viewtime - INTERVAL '2' SECOND)
 --   WITH ('connector' = 'kafka', 'topic' = 'pageviews', 'format' = 'json', ..);
 --   SELECT user_region, COUNT(*), COUNT(DISTINCT user_id) FROM pageviews GROUP BY user_region;   -- a job that changes its answers for ever
 -- The upsert_kafka way: the same SELECT is a query. It counts what is in the topic when it starts, and nothing needs a watermark to end.
--- (Its result as an upsert topic, pageviews_per_region in avro, is writing: not here.)
+-- An INSERT writes its result into an upsert topic, key and value in avro.
 \set broker `echo "${BROKER:-127.0.0.1:9092}"`
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
@@ -40,6 +40,20 @@ SELECT user_region, count(*) AS pv, count(DISTINCT user_id) AS uv FROM pageviews
 -- topic and table agree: no rows
 (TABLE pageviews EXCEPT ALL TABLE pageviews_kept) UNION ALL (TABLE pageviews_kept EXCEPT ALL TABLE pageviews);
 
+-- === the result as an upsert topic ===
+-- The Flink way: INSERT INTO pageviews_per_region SELECT user_region, COUNT(*), COUNT(DISTINCT user_id) FROM pageviews GROUP BY user_region;
+\! test/kt create s5_pageviews_per_region --fresh
+CREATE FOREIGN TABLE pageviews_per_region (user_region text OPTIONS (key 'true') NOT NULL, pv bigint, uv bigint)
+  SERVER s5_kafka OPTIONS (connector 'upsert-kafka', topic 's5_pageviews_per_region', key_format 'avro', value_format 'avro');
+-- a primary key is never NULL
+INSERT INTO pageviews_per_region SELECT user_region, count(*), count(DISTINCT user_id) FROM pageviews GROUP BY user_region;
+INSERT INTO pageviews_per_region SELECT user_region, count(*), count(DISTINCT user_id) FROM pageviews_kept WHERE user_region IS NOT NULL GROUP BY user_region ORDER BY user_region;
+SELECT * FROM pageviews_per_region ORDER BY user_region;
+-- the bytes: a record of one string as key; a value of the string and two nullable numbers
+\! test/kt consume s5_pageviews_per_region
+
+DROP FOREIGN TABLE pageviews_per_region;
+\! test/kt delete s5_pageviews_per_region
 DROP TABLE pageviews_kept;
 DROP FOREIGN TABLE pageviews;
 DROP SERVER s5_kafka;
