@@ -49,8 +49,10 @@ sub step
 }
 foreach my $round (1 .. 6)
 {
-	my $until = time + 0.7;
-	while (time < $until) { step(); sleep(0.01); }
+	# the first time until a scan has gone through, however slow they are
+	my $begun = time;
+	my $until = $begun + 0.7;
+	while (time < $until || (!$whole && time < $begun + 120)) { step(); sleep(0.01); }
 	if ($round % 2)
 	{
 		# killed in the middle of a scan, back a moment later

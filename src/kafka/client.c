@@ -30,8 +30,8 @@
 #define EXIT_WAIT_MS 2000
 #define LAST_WORDS_MS 1500		/* of a producer's: below EXIT_WAIT_MS */
 #define LAST_SLICE_MS 50
-#define MAX_DOOMED 4			/* handles that wait for their end before a new one is made */
-#define DOOMED_SLICE_MS 20
+#define MAX_GIVEN_UP 4			/* of a mapping, that have not ended when a new one is made */
+#define GIVEN_UP_SLICE_MS 20
 #define TRIM_AFTER_MS 1000
 #define MALLOC_ARENAS 4
 #define THREAD_STACK (256 * 1024)
@@ -41,9 +41,9 @@ static pthread_cond_t reaper_wakeup;
 static pthread_cond_t handle_gone;
 static KafkaHandle *idle;		/* pool: unused, kept until idle_until */
 static KafkaHandle *doomed;		/* to be destroyed */
+static KafkaHandle *handles;	/* all that the reaper has not taken yet */
 static int	nhandles;			/* made and not yet destroyed */
 static bool reaper_running;
-static bool reaping;			/* the reaper is at one that is in no list any more */
 static int64 trim_at;			/* when to return memory to the system; 0: no need */
 static bool exiting;			/* the process is about to end */
 
@@ -157,6 +157,25 @@ trim_memory(void)
 	pthread_mutex_lock(&lock);
 }
 
+/* With the lock held. */
+static void
+doom(KafkaHandle *handle)
+{
+	handle->given_up = true;
+	handle->next = doomed;
+	doomed = handle;
+}
+
+static void
+leave_handles(KafkaHandle *handle)
+{
+	KafkaHandle **link = &handles;
+
+	while (*link != handle)
+		link = &(*link)->older;
+	*link = handle->older;
+}
+
 static void *
 reaper_main(void *arg)
 {
@@ -173,8 +192,7 @@ reaper_main(void *arg)
 			if (handle->idle_until <= now)
 			{
 				*link = handle->next;
-				handle->next = doomed;
-				doomed = handle;
+				doom(handle);
 			}
 			else
 			{
@@ -186,11 +204,10 @@ reaper_main(void *arg)
 		if ((handle = doomed) != NULL)
 		{
 			doomed = handle->next;
-			reaping = true;
+			leave_handles(handle);
 			pthread_mutex_unlock(&lock);
 			handle_destroy(handle);
 			pthread_mutex_lock(&lock);
-			reaping = false;
 			nhandles--;
 			/* not yet: the main thread is about to free what it had of it */
 			trim_at = exiting ? 0 : kafka_now_ms() + TRIM_AFTER_MS;
@@ -242,44 +259,45 @@ kafka_handle_unref(KafkaHandle *handle)
 	if (pg_atomic_sub_fetch_u32(&handle->refcount, 1) > 0)
 		return;
 	pthread_mutex_lock(&lock);
-	handle->next = doomed;
-	doomed = handle;
+	doom(handle);
 	reaper_wake();
 	pthread_mutex_unlock(&lock);
 }
 
 /*
  * A session that is cancelled again and again must not make handles, and with them
- * threads, faster than they end.  Not for longer than a broker may take to answer,
- * as it may be one of those that the reaper waits for.
+ * threads, faster than they end.  Not for longer than a broker may take to answer;
+ * other servers' handles are not waited for.  Workers never wait: nobody cancels
+ * them, and they have other tables.
  */
 static void
-wait_for_reaper(int timeout_ms)
+wait_for_others(const KafkaHandleKey *key, int timeout_ms)
 {
 	int64		deadline = kafka_now_ms() + timeout_ms;
+	bool		go_on = false;
 
-	for (;;)
+	while (!go_on)
 	{
-		int			waiting;
-		bool		go_on;
+		int			given_up = 0;
 
 		pthread_mutex_lock(&lock);
-		waiting = reaping ? 1 : 0;
-		for (KafkaHandle *handle = doomed; handle != NULL; handle = handle->next)
-			waiting++;
-		go_on = waiting <= MAX_DOOMED || kafka_now_ms() >= deadline;
+		for (KafkaHandle *other = handles; other != NULL; other = other->older)
+		{
+			if (other->given_up && other->key.serverid == key->serverid && other->key.umid == key->umid)
+				given_up++;
+		}
+		go_on = given_up <= MAX_GIVEN_UP || kafka_now_ms() >= deadline;
 		if (!go_on)
 		{
 			struct timespec until;
 
 			reaper_wake();
-			timespec_from_ms(&until, kafka_now_ms() + DOOMED_SLICE_MS);
+			timespec_from_ms(&until, kafka_now_ms() + GIVEN_UP_SLICE_MS);
 			pthread_cond_timedwait(&handle_gone, &lock, &until);
 		}
 		pthread_mutex_unlock(&lock);
-		if (go_on)
-			return;
-		CHECK_FOR_INTERRUPTS();
+		if (!go_on)
+			CHECK_FOR_INTERRUPTS();
 	}
 }
 
@@ -315,8 +333,7 @@ pool_take(const KafkaHandleKey *key)
 					 rd_kafka_fatal_error(handle->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR))
 		{
 			*link = handle->next;
-			handle->next = doomed;
-			doomed = handle;
+			doom(handle);
 		}
 		else if (same && found == NULL && same_use(&handle->key, key))
 		{
@@ -344,10 +361,7 @@ pool_put(KafkaHandle *handle)
 			same++;
 	}
 	if (same >= MAX_IDLE_PER_KEY || uk_idle_timeout == 0)
-	{
-		handle->next = doomed;
-		doomed = handle;
-	}
+		doom(handle);
 	else
 	{
 		handle->idle_until = kafka_now_ms() + uk_idle_timeout;
@@ -425,6 +439,8 @@ handle_create(const KafkaConfig *config, const KafkaHandleKey *key, const KafkaP
 	}
 
 	pthread_mutex_lock(&lock);
+	handle->older = handles;
+	handles = handle;
 	nhandles++;
 	pthread_mutex_unlock(&lock);
 	return handle;
@@ -475,12 +491,12 @@ pool_init(void)
 
 	idle = NULL;
 	doomed = NULL;
+	handles = NULL;
 	clients = NULL;
 	nhandles = 0;
 	trim_at = 0;
 	exiting = false;
 	reaper_running = false;
-	reaping = false;
 	pthread_mutex_init(&lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -522,7 +538,8 @@ kafka_client_open(KafkaClient *client, const KafkaConfig *config, const KafkaHan
 	client->handle = key->transactional ? NULL : pool_take(key);
 	if (client->handle == NULL)
 	{
-		wait_for_reaper(config->timeout_ms);
+		if (MyBackendType == B_BACKEND)
+			wait_for_others(key, config->timeout_ms);
 		client->handle = handle_create(config, key, settings);
 	}
 
@@ -556,7 +573,13 @@ kafka_client_close(KafkaClient *client, bool reusable)
 	if (reusable && !client->busy && handle->refused == RD_KAFKA_RESP_ERR_NO_ERROR && !handle->key.transactional)
 		pool_put(handle);
 	else
+	{
+		/* a helper thread may be waiting for an answer with it */
+		pthread_mutex_lock(&lock);
+		handle->given_up = true;
+		pthread_mutex_unlock(&lock);
 		kafka_handle_unref(handle);
+	}
 }
 
 /* --- events ----------------------------------------------------------------- */

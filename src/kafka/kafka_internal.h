@@ -79,9 +79,11 @@ typedef struct KafkaHandle
 	bool		transactions_ready; /* initialized: the id is ours */
 	bool		in_transaction;
 
-	/* pool and reaper only */
+	/* pool and reaper only, under their lock */
 	int64		idle_until;		/* kafka_now_ms() */
+	bool		given_up;		/* its client is gone, and it will have no other */
 	struct KafkaHandle *next;
+	struct KafkaHandle *older;	/* of all that the reaper has not taken yet */
 } KafkaHandle;
 
 /* A call that can only block, run by a helper thread; see call.c. */

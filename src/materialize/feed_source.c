@@ -23,9 +23,14 @@ feed_source_define(FeedSource *source)
 	int			nkeys;
 
 	if (rel == NULL)
+	{
+		/* a worker may open what has just been dropped, both of them */
+		const char *name = get_rel_name(source->table->target);
+
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("source of maintained table \"%s\" is gone", get_rel_name(source->table->target))));
+				 errmsg("source of maintained table \"%s\" is gone", name ? name : psprintf("%u", source->table->target))));
+	}
 	source->topic = topic_table_get(rel);
 	source->topic->userid = source->table->owner;
 
