@@ -12,6 +12,7 @@
 #include "format/avro_schema.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "registry/registry.h"
 
 /* A schema of more nodes than this is no table's. */
 #define MAX_NODES	100000
@@ -476,7 +477,7 @@ parse_text(SchemaParser *parser, const char *text)
 
 	if (json == NULL)
 	{
-		parser->error = psprintf("%s, line %d", error.text, error.line);
+		parser->error = psprintf("%s, line %d", registry_shown_text(error.text), error.line);
 		return NULL;
 	}
 	PG_TRY();
