@@ -13,9 +13,9 @@ CREATE VIEW proposed_table AS
 	SELECT ftrelid::regclass AS table, ftoptions AS options FROM pg_foreign_table
 	  JOIN pg_class c ON c.oid = ftrelid WHERE c.relnamespace = 'imp'::regnamespace ORDER BY c.relname;
 
--- every kind of member: types that fit all values of the sample, in the order of the message
+-- every kind of member: types that fit all values of the sample, in the order of the messages, whichever partition comes first
 \! test/kt create import_kinds -p 2 --fresh
-\! printf '%s\n' '[p=0] {"id": 1}|{"id": 1, "n": 1, "price": 10, "big": 9223372036854775808, "ok": true, "at": "2026-01-31T12:00:00Z", "local": "2026-01-31 12:00:00.5", "day": "2026-01-31", "mixed": 1, "tags": ["a"], "none": null, "Odd name": "x"}' '[p=1] {"id": 2}|{"n": -2, "price": 1.50, "big": 1, "ok": false, "at": "2026-01-31T12:00:00.25+01:00", "local": "2026-02-28T00:00", "day": "2025-12-24", "mixed": "one", "tags": {"a": 1}, "late": "2026-13-01"}' '[p=1] {"id": 2}|∅' | test/kt produce import_kinds
+\! printf '%s\n' '[p=0] {"id": 1}|{"id": 1, "n": 1, "price": 10, "big": 9223372036854775808, "ok": true, "at": "2026-01-31T12:00:00Z", "local": "2026-01-31 12:00:00.5", "day": "2026-01-31", "mixed": 1, "tags": ["a"], "none": null, "Odd name": "x"}' '[p=1] {"id": 2}|{"n": -2, "price": 1.50, "big": 1, "ok": false, "at": "2026-01-31T12:00:00.25+01:00", "local": "2026-02-28T00:00", "day": "2025-12-24", "mixed": "one", "tags": {"a": 1}, "none": null, "Odd name": null, "late": "2026-13-01"}' '[p=1] {"id": 2}|∅' | test/kt produce import_kinds
 
 -- keys that are text, values that are JSON; one value has a member called key
 \! test/kt create import_text_key --fresh

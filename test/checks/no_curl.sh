@@ -8,5 +8,5 @@ object=$UPSERT_KAFKA_OUT/no_curl.o
 # shellcheck disable=SC2046,SC2086
 $gcc $("$PG_CONFIG" --cppflags) -Isrc -I"$("$PG_CONFIG" --includedir-server)" -O1 -fPIC -Wall -Wextra -Werror -Wno-unused-parameter -Wno-sign-compare \
 	-c src/registry/http.c -o "$object"
-! nm --undefined-only "$object" | grep -q curl_
+if nm --undefined-only "$object" | grep curl_; then exit 1; fi
 grep -aq 'was built without libcurl' "$object"
