@@ -9,7 +9,7 @@ use JSON::PP;
 use POSIX ();
 
 # schemas => {id => JSON text}, subjects => {'subject/version' => JSON text, or an answer's members}, auth => what the header Authorization must be,
-# mode => 'hang' | 'redirect' | 'html' | 'busy' | 'wordy', wrong_path => 1: 404 of something else, port => the same as before
+# mode => 'hang' | 'redirect' | 'html' | 'torn' | 'busy' | 'wordy', wrong_path => 1: 404 of something else, port => the same as before
 sub start
 {
 	my ($class, %options) = @_;
@@ -97,6 +97,7 @@ sub serve
 		if ($mode eq 'hang') { sleep 60; next; }
 		elsif ($mode eq 'redirect') { answer($client, 302, '', "Location: http://127.0.0.1:9/elsewhere"); }
 		elsif ($mode eq 'html') { answer($client, 200, '<html>', 'Content-Type: text/html'); }
+		elsif ($mode eq 'torn') { answer($client, 200, '{"schema":"{\\' . "\xc3\xbc" . '"}'); }
 		elsif ($mode eq 'busy') { answer($client, 503, '{"error_code":50301,"message":"not ready"}'); }
 		elsif ($mode eq 'wordy') { answer($client, 503, '{"error_code":50301,"message":"x' . "\xc3\xbc" x 400 . '"}'); }
 		elsif ($options->{auth} && $auth ne $options->{auth}) { answer($client, 401, '{"error_code":401,"message":"Unauthorized"}'); }

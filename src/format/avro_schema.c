@@ -13,6 +13,7 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
+#include "registry/registry.h"
 
 /* A schema of more nodes than this is no table's. */
 #define MAX_NODES	100000
@@ -441,7 +442,7 @@ parse_text(SchemaParser *parser, const char *text)
 
 	if (json == NULL)
 	{
-		parser->error = psprintf("%s, line %d", error.text, error.line);
+		parser->error = psprintf("%s, line %d", registry_shown_text(error.text), error.line);
 		return NULL;
 	}
 	PG_TRY();

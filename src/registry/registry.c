@@ -17,6 +17,7 @@
 /* What a process remembers at most; beyond it, it begins anew. */
 #define CACHE_ENTRIES	512
 #define CACHE_BYTES		(32 * 1024 * 1024)
+#define SHOWN_TEXT_MAX	300		/* bytes of a text that messages repeat */
 
 /* Schemas that refer to schemas */
 #define MAX_REFERENCES	200
@@ -129,22 +130,30 @@ subject_url(const RegistryAccess *access, const char *subject, const char *rest)
 	return url.data;
 }
 
-/*
- * How a text of the registry begins, for messages: whole characters, in the database
- * encoding.  What other encodings may lack is shown as ?, because an error of conversion
- * would be taken for the message's.
- */
-static char *
-shown_text(const char *utf8)
+char *
+registry_shown_text(const char *text)
 {
-	char	   *result = pnstrdup(utf8, pg_encoding_mbcliplen(PG_UTF8, utf8, (int) Min(strlen(utf8), 10000), 300));
+	bool		utf8 = GetDatabaseEncoding() == PG_UTF8;
+	int			left = (int) strnlen(text, SHOWN_TEXT_MAX);
+	StringInfoData shown;
 
-	for (char *p = result; GetDatabaseEncoding() != PG_UTF8 && *p; p++)
+	initStringInfo(&shown);
+	while (left > 0)
 	{
-		if ((unsigned char) *p >= 0x80)
-			*p = '?';
+		int			len = pg_utf_mblen((const unsigned char *) text);
+
+		if (len > left)
+			break;
+		if (!pg_utf8_islegal((const unsigned char *) text, len))
+			len = 1;
+		if ((unsigned char) *text < 0x80 || (utf8 && len > 1))
+			appendBinaryStringInfo(&shown, text, len);
+		else
+			appendStringInfoChar(&shown, '?');
+		text += len;
+		left -= len;
 	}
-	return result;
+	return shown.data;
 }
 
 /* What the registry says of an error: {"error_code": 40403, "message": ".."}; may be "" */
@@ -153,7 +162,7 @@ error_text(const char *body)
 {
 	json_t	   *json = json_loads(body, 0, NULL);
 	const char *message = json_string_value(json_object_get(json, "message"));
-	char	   *result = message ? psprintf(": %s", shown_text(message)) : pstrdup("");
+	char	   *result = message ? psprintf(": %s", registry_shown_text(message)) : pstrdup("");
 
 	json_decref(json);
 	return result;
@@ -212,7 +221,7 @@ ask(const RegistryAccess *access, const char *url, const char *json, const char 
 		ereport(ERROR,
 				(errcode(ERRCODE_CONNECTION_FAILURE),
 				 errmsg("schema registry of server \"%s\" gives no JSON for %s", access->server_name, what),
-				 errdetail("%s: %s.", url, error.text),
+				 errdetail("%s: %s.", url, registry_shown_text(error.text)),
 				 errhint("Is \"registry_url\" of the server that of a registry with Confluent's API?")));
 	pfree(body.data);
 	return answer;
@@ -264,7 +273,7 @@ collect_references(const RegistryAccess *access, json_t *references, const char 
 			continue;
 		collected->seen = lappend(collected->seen, key);
 		(void) collect(access, subject_url(access, subject, psprintf("/versions/%lld", (long long) json_integer_value(version))),
-					   psprintf("subject \"%s\", version %lld", shown_text(subject), (long long) json_integer_value(version)),
+					   psprintf("subject \"%s\", version %lld", registry_shown_text(subject), (long long) json_integer_value(version)),
 					   json_string_value(json_object_get(reference, "name")), depth + 1, false, collected);
 	}
 }
@@ -287,7 +296,7 @@ collect(const RegistryAccess *access, const char *url, const char *what, const c
 		collect_references(access, json_object_get(answer, "references"), url, what, depth, collected);
 		collected->texts = lappend(collected->texts, pstrdup(text));
 		collected->names = lappend(collected->names, name ? pstrdup(name) : NULL);
-		collected->type = type ? shown_text(type) : pstrdup("AVRO");
+		collected->type = type ? registry_shown_text(type) : pstrdup("AVRO");
 	}
 	PG_FINALLY();
 	{
@@ -463,7 +472,7 @@ registry_latest(const RegistryAccess *access, const char *subject, const char *t
 
 	if (strcmp(given ? given : "AVRO", type) != 0)
 	{
-		char	   *copy = shown_text(given ? given : "AVRO");
+		char	   *copy = registry_shown_text(given ? given : "AVRO");
 
 		json_decref(answer);
 		ereport(ERROR,

@@ -44,6 +44,13 @@ extern bool registry_available(void);
 extern const char *registry_url_problem(const char *url);
 
 /*
+ * How a text of a registry, or what a parser said of one, begins: for messages, in the
+ * database encoding, palloc'd.  What is no UTF-8, and what other encodings may lack, is shown
+ * as ?, because an error of conversion would be taken for the message's.
+ */
+extern char *registry_shown_text(const char *text);
+
+/*
  * The schema of an id: asked for once per process, then cached (ids never change
  * their meaning).  Holds until the next call.  Interruptible.  ERROR class 08 where the
  * registry doesn't answer, or doesn't know the id; 28000 where it refuses the user.

@@ -167,6 +167,12 @@ pg_utf_mblen(const unsigned char *s)
 	return *s < 0x80 ? 1 : (*s & 0xE0) == 0xC0 ? 2 : (*s & 0xF0) == 0xE0 ? 3 : (*s & 0xF8) == 0xF0 ? 4 : 1;
 }
 
+bool
+pg_utf8_islegal(const unsigned char *source, int length)
+{
+	return utf8_character(source, length) == length;
+}
+
 int
 pg_encoding_mblen(int encoding, const char *mbstr)
 {
