@@ -37,6 +37,8 @@ sub stop
 {
 	my ($self) = @_;
 	return unless $self->{pid};
+	# at the end of a test $? is its exit status
+	local $?;
 	kill 'KILL', $self->{pid};
 	waitpid($self->{pid}, 0);
 	delete $self->{pid};

@@ -25,7 +25,6 @@
 #include "utils/datetime.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/typcache.h"
 #include "utils/uuid.h"

@@ -54,7 +54,7 @@ find_type(const SchemaParser *parser, ProtoField *field, const char *name)
 	return field->message || field->enumeration;
 }
 
-/* The first of the names that 'name' can mean within 'scope', from the inside out; found() says which there are */
+/* The first type of those that 'name' can mean within 'scope', from the inside out */
 static bool
 find_in_scopes(SchemaParser *parser, const char *scope, const char *name, ProtoField *field)
 {

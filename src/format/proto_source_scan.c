@@ -6,6 +6,8 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
+
 #include "format/proto_source_scan.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
