@@ -72,6 +72,8 @@ stored_record_fill(StoredRecord *stored, const KafkaRecord *record, const Stored
 	StoredHead	head;
 	char	   *p;
 
+	/* what pads it goes to the disk with it */
+	memset(&head, 0, sizeof(head));
 	head.offset = record->offset;
 	head.timestamp = record->timestamp;
 	head.topic = record->topic;
