@@ -219,6 +219,20 @@ foreach (1 .. 10)
 is($in_transaction, '', 'it waits outside of any transaction');
 within('DROP TABLE of a table whose worker is opening it', $soon, "DROP TABLE live");
 
+# more clients with an open question than the pool keeps: they end only when their threads have had an answer
+thaw($proxy);
+my $small = create_topic(unique_topic('interrupts_small'), 1);
+produce($small, '{"k":1}|{"v":"x"}');
+sql("CREATE FOREIGN TABLE small_state (k int OPTIONS (key 'true'), v text) SERVER proxy OPTIONS (connector 'upsert-kafka', topic '$small', value_format 'json', key_format 'json')");
+sql("SELECT upsert_kafka.materialize('small_state', target => 'small_$_')") foreach 1 .. 12;
+sql("SELECT upsert_kafka.wait_for('small_$_')") foreach 1 .. 12;
+freeze($proxy);
+sleep(6);                       # each table's topic is looked at every 5 s
+sql('DROP TABLE ' . join(', ', map { "small_$_" } 1 .. 12));
+wait_until($node, "SELECT count(*) FROM upsert_kafka.progress WHERE target::text LIKE 'small%'", '0', 'their feeds are closed');
+thaw($proxy);
+sleep(2);                       # whoever has an answer now must find its client; a crash is seen at the end
+
 # === DROP DATABASE and shutdown with workers that are stuck ===================================
 sql("CREATE DATABASE other");
 $node->safe_psql('other', "CREATE EXTENSION upsert_kafka;

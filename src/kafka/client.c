@@ -157,13 +157,24 @@ trim_memory(void)
 	pthread_mutex_lock(&lock);
 }
 
-/* With the lock held. */
+/* With the lock held, when nobody refers to it any more. */
 static void
 doom(KafkaHandle *handle)
 {
-	handle->given_up = true;
 	handle->next = doomed;
 	doomed = handle;
+}
+
+/*
+ * With the lock held: the client, or the pool, parts with it for good.  A helper thread
+ * may still be waiting for an answer with it, and is the last one then.
+ */
+static void
+give_up(KafkaHandle *handle)
+{
+	handle->given_up = true;
+	if (pg_atomic_sub_fetch_u32(&handle->refcount, 1) == 0)
+		doom(handle);
 }
 
 static void
@@ -192,7 +203,7 @@ reaper_main(void *arg)
 			if (handle->idle_until <= now)
 			{
 				*link = handle->next;
-				doom(handle);
+				give_up(handle);
 			}
 			else
 			{
@@ -333,7 +344,7 @@ pool_take(const KafkaHandleKey *key)
 					 rd_kafka_fatal_error(handle->rk, NULL, 0) != RD_KAFKA_RESP_ERR_NO_ERROR))
 		{
 			*link = handle->next;
-			doom(handle);
+			give_up(handle);
 		}
 		else if (same && found == NULL && same_use(&handle->key, key))
 		{
@@ -361,7 +372,7 @@ pool_put(KafkaHandle *handle)
 			same++;
 	}
 	if (same >= MAX_IDLE_PER_KEY || uk_idle_timeout == 0)
-		doom(handle);
+		give_up(handle);
 	else
 	{
 		handle->idle_until = kafka_now_ms() + uk_idle_timeout;
@@ -446,10 +457,18 @@ handle_create(const KafkaConfig *config, const KafkaHandleKey *key, const KafkaP
 	return handle;
 }
 
+#ifdef __GLIBC__
+static void
+end_at_once(int status, void *arg)
+{
+	_exit(status);
+}
+#endif
+
 /*
  * Process exit: give back what is still held, and wait a moment for the threads
  * to end.  libc's own exit handlers (OpenSSL's among them) run next and must not
- * find threads at work.
+ * find threads at work: if some are left, they are passed over.
  */
 static void
 kafka_at_exit(int code, Datum arg)
@@ -477,6 +496,11 @@ kafka_at_exit(int code, Datum arg)
 		if (pthread_cond_timedwait(&handle_gone, &lock, &until) != 0)
 			break;
 	}
+#ifdef __GLIBC__
+	/* what is registered last runs first */
+	if (nhandles > 0 || reaper_running)
+		on_exit(end_at_once, NULL);
+#endif
 	pthread_mutex_unlock(&lock);
 }
 
@@ -574,11 +598,10 @@ kafka_client_close(KafkaClient *client, bool reusable)
 		pool_put(handle);
 	else
 	{
-		/* a helper thread may be waiting for an answer with it */
 		pthread_mutex_lock(&lock);
-		handle->given_up = true;
+		give_up(handle);
+		reaper_wake();
 		pthread_mutex_unlock(&lock);
-		kafka_handle_unref(handle);
 	}
 }
 
