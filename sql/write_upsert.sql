@@ -22,6 +22,44 @@ INSERT INTO t (id, v) VALUES (2, 'b3');
 SELECT id, v, n FROM t ORDER BY id;
 \! test/kt consume regress_write_upsert
 
+-- === rows that stand in another partition than the partitioner's: a new value comes after the tombstone for the old row ===
+\! test/kt create regress_write_placed -p 2 --fresh
+SELECT format('[p=%s] {"id":%s}|{"v":"%s"}', i % 2, i, i) FROM generate_series(1, 40) i \g (format=unaligned tuples_only=on) |test/kt produce regress_write_placed
+CREATE FOREIGN TABLE placed (id int OPTIONS (key 'true'), v text)
+    SERVER upsert_kafka_test OPTIONS (connector 'upsert-kafka', topic 'regress_write_placed', key_format 'json', value_format 'json');
+SELECT count(*), sum(id) FROM placed;
+BEGIN;
+DELETE FROM placed WHERE id <= 20;
+INSERT INTO placed SELECT i, 'again' FROM generate_series(1, 20) i;
+COMMIT;
+SELECT count(*), count(*) FILTER (WHERE v = 'again') AS again FROM placed;
+-- in many batches, and one after another
+CREATE FUNCTION exchange() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	DELETE FROM placed WHERE id > 20;
+	FOR i IN 21 .. 40 LOOP
+		INSERT INTO placed VALUES (i, 'later');
+	END LOOP;
+END $$;
+SELECT exchange();
+SELECT count(*), count(*) FILTER (WHERE v = 'later') AS later FROM placed;
+-- a changed row stays where it was, a new one of its key does not
+\! test/kt create regress_write_placed -p 2 --fresh
+SELECT format('[p=%s] {"id":%s}|{"v":"%s"}', i % 2, i, i) FROM generate_series(1, 40) i \g (format=unaligned tuples_only=on) |test/kt produce regress_write_placed
+BEGIN;
+UPDATE placed SET v = 'changed';
+INSERT INTO placed SELECT i, 'new' FROM generate_series(1, 40) i;
+COMMIT;
+SELECT count(*), count(*) FILTER (WHERE v = 'new') AS new FROM placed;
+-- exchanged keys
+\! test/kt create regress_write_placed -p 2 --fresh
+SELECT format('[p=%s] {"id":%s}|{"v":"%s"}', i % 2, i, i) FROM generate_series(1, 40) i \g (format=unaligned tuples_only=on) |test/kt produce regress_write_placed
+UPDATE placed SET id = 41 - id;
+SELECT count(*), bool_and(id + v::int = 41) AS exchanged FROM placed;
+DROP FUNCTION exchange;
+DROP FOREIGN TABLE placed;
+\! test/kt delete regress_write_placed
+
 -- === any WHERE, joins, sub-selects ===
 INSERT INTO t (id, v) SELECT i, 'v' || i FROM generate_series(100, 105) i;
 UPDATE t SET v = v || '!' FROM (VALUES (100), (101)) s (i) WHERE t.id = s.i AND v LIKE 'v%' RETURNING id, v;

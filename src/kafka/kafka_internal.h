@@ -207,6 +207,8 @@ struct KafkaProducer
 	int64		produced;
 	int64		outstanding;	/* produced, and no report yet */
 	int			unserved;		/* produced since the events were looked at */
+	int64		placed_until;	/* ms since 1970, the latest that a message with a
+								 * partition of its own may bear; 0: none */
 	KafkaFailure failure;
 
 	/* of kafka_produce_many */

@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include <time.h>
+
 #include "common/hashfn.h"
 #include "kafka/kafka_internal.h"
 #include "lib/stringinfo.h"
@@ -538,19 +540,74 @@ put_one(KafkaProducer *producer, KafkaTopic *topic, int32 partition, const Kafka
 	serve(producer);
 }
 
+/* --- a key in two partitions ---------------------------------------------------- */
+
+/*
+ * A tombstone, or a changed row, goes where the row was found, a new row of its key where
+ * the partitioner says.  Where that is another partition, readers tell the order by the
+ * messages' times: so what the partitioner places bears a later one than what was placed
+ * before it.
+ */
+static bool
+is_placed(const KafkaOutRecord *record)
+{
+	return record->partition >= 0 && record->timestamp == -1;
+}
+
+static bool
+takes_later_time(const KafkaOutRecord *record)
+{
+	return record->partition < 0 && record->key != NULL && record->timestamp == -1;
+}
+
+/* The time that the library gives a message */
+static int64
+wall_clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 int32
 kafka_produce(KafkaProducer *producer, const KafkaOutRecord *record)
 {
 	KafkaTopic *topic;
 	int32		partition;
+	KafkaOutRecord stamped = *record;
 
 	producer->client.busy = true;
 	topic = kafka_producer_topic(producer, record->topic);
 	partition = choose_partition(producer, topic, record);
 	producer->client.busy = true;
-	put_one(producer, topic, partition, record);
+	if (takes_later_time(record) && producer->placed_until >= wall_clock_ms())
+		stamped.timestamp = producer->placed_until + 1;
+	put_one(producer, topic, partition, &stamped);
+	if (is_placed(record))
+		producer->placed_until = wall_clock_ms();
 	producer->client.busy = false;
 	return partition;
+}
+
+/*
+ * The time for what is placed in a batch, behind which the rest has the next
+ * millisecond; -1: the library may set them all.
+ */
+static int64
+time_of_batch(const KafkaProducer *producer, int n, const KafkaOutRecord *const *records)
+{
+	int64		now = Max(wall_clock_ms(), producer->placed_until);
+	bool		placed = producer->placed_until >= now;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (is_placed(records[i]))
+			placed = true;
+		else if (placed && takes_later_time(records[i]))
+			return now;
+	}
+	return -1;
 }
 
 /* Messages of one partition, which have neither time nor headers of their own. */
@@ -616,15 +673,20 @@ kafka_produce_many(KafkaProducer *producer, int n, const KafkaOutRecord *const *
 	int			at = 0;
 	int			npartitions;
 	bool		plain = !producer->client.handle->key.transactional;
+	bool		placed = false;
+	int64		batch_time;
 
 	if (n == 0)
 		return;
 	producer->client.busy = true;
 	topic = kafka_producer_topic(producer, records[0]->topic);
 	many_enlarge(producer, n);
+	batch_time = time_of_batch(producer, n, records);
+	plain = plain && batch_time == -1;
 	for (int i = 0; i < n; i++)
 	{
 		producer->partitions[i] = choose_partition(producer, topic, records[i]);
+		placed = placed || is_placed(records[i]);
 		plain = plain && records[i]->timestamp == -1 && records[i]->nheaders == 0;
 	}
 	producer->client.busy = true;
@@ -648,7 +710,11 @@ kafka_produce_many(KafkaProducer *producer, int n, const KafkaOutRecord *const *
 
 		if (!plain)
 		{
-			put_one(producer, topic, partition, record);
+			KafkaOutRecord stamped = *record;
+
+			if (batch_time != -1 && record->timestamp == -1)
+				stamped.timestamp = takes_later_time(record) ? batch_time + 1 : batch_time;
+			put_one(producer, topic, partition, &stamped);
 			continue;
 		}
 		memset(message, 0, sizeof(rd_kafka_message_t));
@@ -663,6 +729,8 @@ kafka_produce_many(KafkaProducer *producer, int n, const KafkaOutRecord *const *
 			at = i + 1;
 		}
 	}
+	if (placed)
+		producer->placed_until = Max(batch_time, wall_clock_ms());
 	producer->client.busy = false;
 }
 
