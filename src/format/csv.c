@@ -94,26 +94,10 @@ static const FormatOption csv_options[] = {
 
 /* === Options ================================================================ */
 
-/* The option as given, or NULL. */
-static const char *
-option_value(List *options, const char *name)
-{
-	ListCell   *lc;
-
-	foreach(lc, options)
-	{
-		DefElem    *option = (DefElem *) lfirst(lc);
-
-		if (strcmp(option->defname, name) == 0)
-			return defGetString(option);
-	}
-	return NULL;
-}
-
 static bool
 option_is_true(List *options, const char *name)
 {
-	const char *value = option_value(options, name);
+	const char *value = format_option(options, name);
 
 	return value && strcmp(value, "true") == 0;
 }
@@ -121,7 +105,7 @@ option_is_true(List *options, const char *name)
 static int
 option_character(List *options, const char *name, int otherwise)
 {
-	const char *value = option_value(options, name);
+	const char *value = format_option(options, name);
 
 	return value ? (unsigned char) *value : otherwise;
 }
@@ -130,8 +114,8 @@ void
 csv_options_parse(List *options, CsvOptions *result)
 {
 	bool		no_quote = option_is_true(options, "disable_quote_character");
-	const char *null_literal = option_value(options, "null_literal");
-	const char *empty_value = option_value(options, "empty_value");
+	const char *null_literal = format_option(options, "null_literal");
+	const char *empty_value = format_option(options, "empty_value");
 
 	memset(result, 0, sizeof(*result));
 	csv_syntax_init(&result->syntax, option_character(options, "field_delimiter", ','),
@@ -169,7 +153,7 @@ csv_check_options(List *options, bool is_key)
 	int			c[3];
 
 	csv_options_parse(options, &parsed);
-	if (option_value(options, "quote_character") && parsed.syntax.quote < 0)
+	if (format_option(options, "quote_character") && parsed.syntax.quote < 0)
 		options_raise(is_key, "quote_character", "disable_quote_character", "Give either of them.");
 	c[0] = parsed.syntax.delimiter;
 	c[1] = parsed.syntax.quote;
